@@ -49,7 +49,7 @@ deps: ## install libflite1 for English voices (Debian, as root)
 
 ##@ Test
 
-# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind and fuzz.
+# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, test-release and fuzz.
 .PHONY: test
 test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one of the long tests (SEED=… selects it)
 	@$(NODE) test/run/main.ts
@@ -129,6 +129,11 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 .PHONY: fuzz
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
+
+# The first run builds cosign (five minutes), and needs root and Debian, or Docker or Podman.
+.PHONY: test-release
+test-release: node_modules/.installed ## build a release twice, push it to a local registry and verify it (6 minutes)
+	@$(BIN)/vitest run --project release
 
 .PHONY: test-deps
 test-deps: deps ## install FFmpeg and nftables for the tests

@@ -70,7 +70,7 @@ export async function assembleRelease(
 }
 
 /** Returns the roles of the builds: each folder `images/ROLE` is a layout. */
-export function rolesOf(builds: readonly string[]): string[] {
+function rolesOf(builds: readonly string[]): string[] {
   const roles = builds.flatMap((build) => globSync("images/*/index.json", { cwd: build }));
   return [...new Set(roles.map((path) => path.split("/")[1] ?? ""))].toSorted();
 }

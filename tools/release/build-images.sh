@@ -11,7 +11,6 @@ usage() {
 usage: build-images.sh FOLDER ROLE...
   Builds the images of the roles (server, operator, arcana) for the architecture of this machine, and writes FOLDER/ROLE.tar. The file
   FOLDER/bases.txt lists the base images, with their digests if an image registry is reachable.
-  CRANE              the program crane, which finds the digests of base images
   SVC_TTS_BUILDER    docker, podman or buildah (default: the first that works)
   SVC_TTS_BASE=debian   build the base image from Debian and npm packages, also if an image registry is reachable
 T
@@ -19,12 +18,12 @@ T
 
 # pinned_bases BUILDER: prints a --build-arg with the digest of each base image of the Containerfile, one word per line
 pinned_bases() {
-  local name reference digest
+  local name reference digest programs
   base_can_be_had "$1" || return 0
-  [ -n "${CRANE:-}" ] || fail "CRANE is not set" "set it to the program crane of tools/release/programs.sh"
+  programs=$("$REPO_DIR/tools/release/programs.sh")
   for name in BASE RUNTIME; do
     reference=$(sed -nE "s/^ARG $name=//p" "$REPO_DIR/Containerfile")
-    digest=$("$CRANE" digest "$reference") || fail "the digest of the base image $reference could not be read" "check the connection to its registry"
+    digest=$("$programs/crane" digest "$reference") || fail "the digest of the base image $reference could not be read" "check the connection to its registry"
     printf '%s\n' --build-arg "$name=$reference@$digest"
   done
 }

@@ -8,6 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { UsageError } from "../../lib/usage-error.ts";
 import { assembleRelease, type ReleasePlan } from "./assemble.ts";
 import { addImage, type ImageDetails, writeIndex } from "./image-layout.ts";
 import { programsIn } from "./programs.ts";
@@ -17,7 +18,7 @@ import { type SigningIdentity, signerFor } from "./signer.ts";
 const sources = join(import.meta.dirname, "../..");
 const usage = `usage: main.ts images  --out FOLDER [--roles server,operator]
        main.ts publish --version VERSION --registry REGISTRY --out FOLDER --builds FOLDER[,FOLDER]
-                       (--key FILE | --keyless)
+                       (--key FILE [--certificate FILE --trusted-root FILE] | --keyless) [--allow-changes]
 
   images    build images for the architecture of this machine
   publish   merge the images of all architectures, add charts, CRDs and bills of materials, push and sign
@@ -32,6 +33,9 @@ const { positionals, values } = parseArgs({
     registry: { type: "string" },
     builds: { type: "string" },
     key: { type: "string" },
+    certificate: { type: "string" },
+    "trusted-root": { type: "string" },
+    "allow-changes": { type: "boolean", default: false },
     keyless: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -39,16 +43,15 @@ const { positionals, values } = parseArgs({
 
 const git = (...words: string[]): string =>
   execFileSync("git", words, { cwd: sources, encoding: "utf8" }).trim();
-const script = (name: string, words: readonly string[], environment: NodeJS.ProcessEnv): string =>
+const script = (name: string, ...words: readonly string[]): string =>
   execFileSync(join(sources, "tools/release", name), words, {
-    env: environment,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
   }).trim();
 
 function required(name: "out" | "version" | "registry" | "builds"): string {
   const value = values[name];
-  if (value === undefined || value === "") throw new Error(`--${name} is missing\n${usage}`);
+  if (value === undefined || value === "") throw new UsageError(`--${name} is missing`);
   return value;
 }
 
@@ -68,18 +71,25 @@ function detailsOf(version: string): ImageDetails & { readonly commit: string; r
   };
 }
 
+/** The labels and the provenance name a commit, so the sources must be those of the commit. */
+function requireCommitted(): void {
+  if (values["allow-changes"] || git("status", "--porcelain") === "") return;
+  throw new UsageError(
+    "the sources have changes that are not committed. Commit them, or set --allow-changes",
+  );
+}
+
 function versionOfSources(): string {
   return (JSON.parse(readFileSync(join(sources, "package.json"), "utf8")) as { version: string }).version;
 }
 
-function buildImages(programs: string): void {
-  const out = required("out");
+function buildImages(out: string): void {
   const roles = values.roles.split(",");
   const details = detailsOf(versionOfSources());
   rmSync(out, { recursive: true, force: true });
   const archives = join(out, "archives");
   mkdirSync(archives, { recursive: true });
-  script("build-images.sh", [archives, ...roles], { ...process.env, CRANE: join(programs, "crane") });
+  script("build-images.sh", archives, ...roles);
   for (const role of roles) {
     const archive = join(archives, role);
     mkdirSync(archive);
@@ -95,22 +105,46 @@ function buildImages(programs: string): void {
 function identityOf(): SigningIdentity {
   if (values.keyless) return { kind: "keyless" };
   if (values.key === undefined || values.key === "") {
-    throw new Error("--key or --keyless is missing: cosign generate-key-pair creates a key");
+    throw new UsageError("--key or --keyless is missing: cosign generate-key-pair creates a key");
   }
-  return { kind: "key", path: values.key };
+  const { key: path, certificate, "trusted-root": trustedRoot } = values;
+  if ((certificate === undefined) !== (trustedRoot === undefined)) {
+    throw new UsageError(
+      "--certificate needs --trusted-root, which contains the authority of the certificate",
+    );
+  }
+  return certificate === undefined || trustedRoot === undefined
+    ? { kind: "key", path }
+    : { kind: "key", path, certificate: { path: certificate, trustedRoot } };
 }
 
-async function publish(programsFolder: string): Promise<void> {
-  const startedAt = new Date().toISOString();
+interface PublishOptions {
+  readonly version: string;
+  readonly registry: string;
+  readonly folder: string;
+  readonly builds: readonly string[];
+  readonly identity: SigningIdentity;
+}
+
+function publishOptions(): PublishOptions {
   const version = required("version");
   if (version !== versionOfSources()) {
-    throw new Error(`the version of package.json is ${versionOfSources()}: it must be ${version} too`);
+    throw new UsageError(`the version of package.json is ${versionOfSources()}, and --version is ${version}`);
   }
-  const identity = identityOf();
-  const builds = required("builds").split(",");
-  const folder = required("out");
+  return {
+    version,
+    registry: required("registry"),
+    folder: required("out"),
+    builds: required("builds").split(","),
+    identity: identityOf(),
+  };
+}
+
+async function publish(programsFolder: string, options: PublishOptions): Promise<void> {
+  const { version, registry, folder, builds, identity } = options;
+  const startedAt = new Date().toISOString();
   const { commit, source, ...details } = detailsOf(version);
-  const plan: ReleasePlan = { version, registry: required("registry"), details, sources, folder };
+  const plan: ReleasePlan = { version, registry, details, sources, folder };
   const programs = programsIn(programsFolder, process.env);
   const release = await assembleRelease(programs, plan, builds);
   const bases = builds.flatMap((build) => readFileSync(join(build, "bases.txt"), "utf8").split("\n"));
@@ -125,11 +159,16 @@ async function publish(programsFolder: string): Promise<void> {
 }
 
 const [command] = positionals;
-if (values.help || (command !== "images" && command !== "publish")) {
-  console.log(usage);
-  process.exitCode = values.help ? 0 : 2;
-} else {
-  const programs = script("programs.sh", [], process.env);
-  if (command === "images") buildImages(programs);
-  else await publish(programs);
+try {
+  if (values.help) console.log(usage);
+  else if (command === "images") buildImages(required("out"));
+  else if (command === "publish") {
+    const options = publishOptions();
+    requireCommitted();
+    await publish(script("programs.sh"), options);
+  } else throw new UsageError(`the command is "images" or "publish"`);
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  console.error(`error: ${error.message}\n${usage}`);
+  process.exitCode = 2;
 }

@@ -3,8 +3,19 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Programs } from "./programs.ts";
 
-/** Signs with the private key of a file, or with the identity of the workflow that runs (keyless). */
-export type SigningIdentity = { readonly kind: "key"; readonly path: string } | { readonly kind: "keyless" };
+/**
+ * Signs with the private key of a file, with a key and the certificate of an authority of your own, or with
+ * the identity of the workflow that runs (keyless).
+ */
+export type SigningIdentity =
+  | { readonly kind: "key"; readonly path: string; readonly certificate?: SigningCertificate }
+  | { readonly kind: "keyless" };
+
+export interface SigningCertificate {
+  readonly path: string;
+  /** The authority, as a file of `cosign trusted-root create`. */
+  readonly trustedRoot: string;
+}
 
 /** Types of statements, with cosign's names. */
 export type StatementType = "spdxjson" | "cyclonedx" | "slsaprovenance1";
@@ -27,10 +38,7 @@ const withoutServices = { mediaType: "application/vnd.dev.sigstore.signingconfig
 export function signerFor(programs: Programs, identity: SigningIdentity, folder: string): Signer {
   const configuration = join(folder, "signing-config.json");
   writeFileSync(configuration, JSON.stringify(withoutServices));
-  const words =
-    identity.kind === "key"
-      ? ["--yes", "--key", identity.path, "--signing-config", configuration]
-      : ["--yes"];
+  const words = ["--yes", ...identityWords(identity, configuration)];
   const cosign = async (command: string, ...rest: readonly string[]) => {
     await programs.run("cosign", [command, ...words, ...rest]);
   };
@@ -40,4 +48,13 @@ export function signerFor(programs: Programs, identity: SigningIdentity, folder:
       cosign("attest", "--type", type, "--predicate", predicate, reference),
     signFile: (path) => cosign("sign-blob", "--bundle", `${path}.sigstore.json`, path),
   };
+}
+
+function identityWords(identity: SigningIdentity, configuration: string): string[] {
+  if (identity.kind === "keyless") return [];
+  const { path, certificate } = identity;
+  return [
+    ...["--key", path, "--signing-config", configuration],
+    ...(certificate ? ["--certificate", certificate.path, "--trusted-root", certificate.trustedRoot] : []),
+  ];
 }
