@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { RevisionLine } from "../../../operator/cli/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -23,7 +24,7 @@ async function command(...words: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [main, ...words, "-n", house.namespace, "--kubeconfig", kubeconfigPath],
-    { env: { PATH: process.env.PATH } },
+    { env: { ...childEnvironment(), PATH: process.env.PATH } },
   );
   return stdout;
 }
