@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { RevisionLine } from "../../../operator/cli/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -27,7 +28,7 @@ async function commandWith(kubeconfig: string, ...words: string[]): Promise<stri
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [main, ...words, "-n", house.namespace, "--kubeconfig", kubeconfig],
-    { env: { PATH: process.env.PATH } },
+    { env: { ...childEnvironment(), PATH: process.env.PATH } },
   );
   return stdout;
 }
