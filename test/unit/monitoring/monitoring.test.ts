@@ -116,6 +116,14 @@ describe("the Grafana dashboards", () => {
       expect(panel.targets[0].expr).toMatch(new RegExp(`condition!~"[^"]*\\b${condition}\\b`));
   });
 
+  it("show the error rate of which the alerts warn", async () => {
+    const { panels } = JSON.parse(await readFile(join(root, "config/grafana/api.json"), "utf8"));
+    const panel = panels.find(({ title }: { title: string }) => title === "Error rate");
+    const requests = (expr: string) => [...expr.matchAll(/outcome!?="[a-z]+"/gu)].map(String);
+    const rule = rules.find(({ expr }) => expr.includes("[5m]") && expr.includes('outcome="error"'));
+    expect(requests(panel.targets[0].expr)).toEqual(requests(rule?.expr ?? ""));
+  });
+
   it("would fail these tests with an unknown metric or label", () => {
     expect(() => expectToExist('rate(svc_tts_request_total{model="x"}[5m])')).toThrow();
     expect(() => expectToExist('rate(svc_tts_requests_total{voices="x"}[5m])')).toThrow();
