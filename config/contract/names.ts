@@ -108,6 +108,8 @@ export const children = {
   token: (deployment: string) => `${deployment}-token`,
   /** The claim of a TtsModelCache, in the namespace of the cache. */
   cacheClaim: (cache: string) => `${cache}-models`,
+  /** The NetworkPolicy of the pods that fetch the files of a TtsModelCache. */
+  cacheNetworkPolicy: (cache: string) => `${cache}-fetch`,
   /** A Job of a TtsModelCache. Each attempt of each generation has its own Job. */
   cacheJob: (cache: string, generation: number, attempt: number) => `${cache}-fetch-${generation}-${attempt}`,
 } as const;

@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { unpackTar } from "modern-tar";
-import { type DownloadLog, download } from "../fetch/download.ts";
+import { download } from "../fetch/download.ts";
 import { FetchFailure, type FetchProblem, redactUrl } from "../fetch/failure.ts";
 import { zipEntry } from "../fetch/zip.ts";
 import { fetchTarball, fetchWheel, type PackageEntry, type RegistryContext } from "./registry-clients.ts";
@@ -13,7 +13,6 @@ import type { PresetSource } from "./schema.ts";
 export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
   readonly folder: string;
-  readonly log: DownloadLog;
   /** The URL of a user's folder with the preset's files. This source is tried first. */
   readonly mirror: string | undefined;
 }

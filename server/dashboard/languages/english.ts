@@ -204,6 +204,8 @@ export const englishTexts = {
     streams: "Concurrent streams",
     limitHelp: "If the field is empty, the limit of the server applies.",
     make: "Create key",
+    nameTaken: (name: string) =>
+      `${name} is in use; key names are unique over all teams. Choose another name.`,
     wrongField: ({ detail }: FieldError) => detail,
   },
   playground: {

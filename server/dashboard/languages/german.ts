@@ -194,6 +194,8 @@ export const germanTexts: Texts = {
     streams: "Gleichzeitige Ausgaben",
     limitHelp: "Die Grenze des Servers, wenn das Feld leer bleibt.",
     make: "Schlüssel anlegen",
+    nameTaken: (name) =>
+      `${name} ist bereits vergeben; jeder Name gilt in allen Teams nur einmal. Wählen Sie einen anderen.`,
     wrongField: wrongField(keyRules),
   },
   playground: {
