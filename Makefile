@@ -163,8 +163,8 @@ agent-loop: node_modules/.installed deps ## print the transcript of a voice agen
 bench-load-balancing: node_modules/.installed ## simulate load balancing of several API processes: docs/benchmarks-load-balancing.md
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
-# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 adds clients of every
-# pool.
+# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 measures the operator alone,
+# with streams in every pool, and writes docs/benchmarks-operator-traffic.md.
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## measure the operator next to its twin in Go: docs/benchmarks-operator.md (35 minutes)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts
