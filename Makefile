@@ -68,10 +68,10 @@ test-integration: node_modules/.installed test-deps ## test the server, and the 
 test-e2e: node_modules/.installed ## test the main functions on a real cluster, local or KUBECONFIG=…
 	@$(BIN)/vitest run --project e2e --project e2e-release
 
-# The tests cover scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, and kubectl patch of every
-# child.
+# The tests cover scaling from zero, an upgrade, a rollback, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch
+# of every child, a shared model cache, two tenants, and TLS: docs/evidence/cluster.md.
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (eight files, minutes each)
+test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (13 files, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 # This target prints how often each test failed.
