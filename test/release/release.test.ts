@@ -4,7 +4,7 @@
  */
 import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -29,8 +29,10 @@ const environment = { ...process.env, COSIGN_PASSWORD: "only for tests", HOME: f
 let registry: ImageRegistry;
 let run: (program: ProgramName, ...words: string[]) => Promise<string>;
 let published: Published;
-let printedBuilds: string[];
 const out = join(folder, "out");
+/** `RELEASE_BUILDS` names two folders with results of `make release-images`, which the tests use again. */
+const builds = process.env.RELEASE_BUILDS?.split(",") ?? [join(folder, "first"), join(folder, "second")];
+const indexOf = (build: string, role: string) => readFileSync(join(build, "images", role, "index.json"), "utf8");
 
 /** Runs the release program. Its caches are those of the user, and other programs have an empty home folder. */
 async function release(...words: string[]): Promise<string> {
@@ -42,7 +44,7 @@ async function release(...words: string[]): Promise<string> {
 const publishOptions = () => [
   ...["--version", version, "--registry", `${registry.address}/svc-tts`, "--out", out],
   // A developer tests a release before the commit.
-  ...["--builds", join(folder, "first"), "--allow-changes"],
+  ...["--builds", builds[0] ?? "", "--allow-changes"],
 ];
 
 function referenceOf(name: string): string {
@@ -69,10 +71,7 @@ beforeAll(async () => {
     mkdirSync(join(folder, name));
     await run("cosign", "generate-key-pair", "--output-key-prefix", join(folder, name, "cosign"));
   }
-  printedBuilds = [
-    await release("images", "--out", join(folder, "first")),
-    await release("images", "--out", join(folder, "second")),
-  ];
+  for (const build of builds) if (!existsSync(join(build, "images"))) await release("images", "--out", build);
   await release("publish", ...publishOptions(), "--key", keyOf("ours"));
   published = JSON.parse(readFileSync(join(out, "release.json"), "utf8")) as Published;
 });
@@ -80,10 +79,10 @@ beforeAll(async () => {
 afterAll(() => registry?.[Symbol.asyncDispose]());
 
 describe("the images", () => {
-  it("have the same digests when they are built again", () => {
-    expect(printedBuilds[0]).toMatch(/^operator sha256:[0-9a-f]{64}$/m);
-    expect(printedBuilds[0]).toMatch(/^server sha256:[0-9a-f]{64}$/m);
-    expect(printedBuilds[1]).toBe(printedBuilds[0]);
+  it.each(["server", "operator"])("of the %s have the same digests when they are built again", (role) => {
+    const [first = "", second = ""] = builds;
+    expect(indexOf(first, role)).toContain("sha256:");
+    expect(indexOf(second, role)).toBe(indexOf(first, role));
   });
 
   it.each(["server", "operator"])(

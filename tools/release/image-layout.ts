@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { normalizeTar } from "./tar.ts";
 
 export interface ImageDetails {
@@ -42,6 +42,7 @@ const MEDIA_TYPES = {
   config: "application/vnd.oci.image.config.v1+json",
   layer: "application/vnd.oci.image.layer.v1.tar+gzip",
 } as const;
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Fields of the configuration that container engines set, and that differ between builds. */
 const ENGINE_FIELDS = ["container", "container_config", "docker_version", "id", "parent"];
 
@@ -55,7 +56,7 @@ export function addImage(folder: string, archive: string, details: ImageDetails)
   if (image === undefined) throw new Error(`${archive}/manifest.json lists no image`);
   const config = readJson<ImageConfig>(join(archive, image.Config));
   const layers = image.Layers.map((path) => {
-    const tar = normalizeTar(readFileSync(join(archive, path)), details.epochSeconds);
+    const tar = normalizeTar(readLayer(join(archive, path)), details.epochSeconds);
     return { diffId: digestOf(tar), blob: writeBlob(folder, gzipSync(tar), MEDIA_TYPES.layer) };
   });
   const { architecture, os, variant } = config;
@@ -123,6 +124,12 @@ function writeBlob(folder: string, bytes: Buffer, mediaType: string): Descriptor
   mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
   writeFileSync(join(folder, "blobs", digest.replace(":", "/")), bytes);
   return { mediaType, digest, size: bytes.length };
+}
+
+/** Reads a layer. Docker exports compressed layers if it stores images with containerd. */
+function readLayer(path: string): Buffer {
+  const bytes = readFileSync(path);
+  return bytes.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC) ? gunzipSync(bytes) : bytes;
 }
 
 const readJson = <T>(path: string): T => JSON.parse(readFileSync(path, "utf8")) as T;
