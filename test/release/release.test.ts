@@ -9,10 +9,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { ports } from "../../config/contract/names.ts";
+import { freeOffset } from "../../tools/bench/common/running-server.ts";
 import { type ProgramName, programsIn } from "../../tools/release/programs.ts";
 import { signerFor } from "../../tools/release/signer.ts";
+import { eventually } from "../support/eventually.ts";
 import { folderOfTests } from "../support/folder.ts";
 import { ImageRegistry } from "../support/image-registry.ts";
+import { Container } from "./container.ts";
 import { issuerOfGitHub, workflow, workflowCertificate } from "./workflow-certificate.ts";
 
 interface Published {
@@ -32,7 +36,8 @@ let published: Published;
 const out = join(folder, "out");
 /** `RELEASE_BUILDS` names two folders with results of `make release-images`, which the tests use again. */
 const builds = process.env.RELEASE_BUILDS?.split(",") ?? [join(folder, "first"), join(folder, "second")];
-const indexOf = (build: string, role: string) => readFileSync(join(build, "images", role, "index.json"), "utf8");
+const indexOf = (build: string, role: string) =>
+  readFileSync(join(build, "images", role, "index.json"), "utf8");
 
 /** Runs the release program. Its caches are those of the user, and other programs have an empty home folder. */
 async function release(...words: string[]): Promise<string> {
@@ -264,5 +269,41 @@ describe("the charts in the registry", () => {
     );
     expect(names(rendered)).toHaveLength(4);
     expect(names(readFileSync(join(out, "files/crds.yaml"), "utf8"))).toEqual(names(rendered));
+  });
+});
+
+describe("the image of the server", () => {
+  const compose = parse(readFileSync(join(root, "config/compose.yaml"), "utf8")).services.server as {
+    readonly image: string;
+    readonly command: readonly string[];
+  };
+
+  it("has the version of the release in the file for docker compose", () => {
+    expect(compose.image).toBe(`ghcr.io/svc-tts/server:${version}`);
+  });
+
+  it("speaks with the command of docker compose, pulled by digest", async () => {
+    const offset = await freeOffset();
+    const api = ports.api + offset;
+    // The test needs no natural voices.
+    const words = compose.command.slice(0, compose.command.indexOf("--fetch"));
+    await using container = await Container.start(run, referenceOf("server"), folder, { offset, api }, words);
+    const key = await eventually(
+      "the API key in the output",
+      () => /Bearer (svc_\S+)'/.exec(container.output)?.[1],
+      { seen: () => container.output },
+    );
+    const response = await fetch(`http://127.0.0.1:${api}/v1/svc-tts`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/wav" },
+      body: JSON.stringify({ speaker: "alan", modelId: "mist", text: "The container speaks." }),
+    });
+    expect(response.status).toBe(200);
+    expect(
+      Buffer.from(await response.arrayBuffer())
+        .subarray(0, 4)
+        .toString(),
+    ).toBe("RIFF");
+    expect((await fetch(`http://127.0.0.1:${api}/dashboard/login`)).status).toBe(200);
   });
 });
