@@ -27,13 +27,19 @@ export interface Platform {
   readonly variant?: string;
 }
 
+interface HistoryStep {
+  readonly created?: string;
+  readonly created_by?: string;
+  readonly comment?: string;
+}
+
 /** The fields of an image configuration that this module reads. The other fields are copied. */
 interface ImageConfig {
   readonly architecture: string;
   readonly os: string;
   readonly variant?: string;
   readonly config?: { readonly Labels?: Readonly<Record<string, string>> };
-  readonly history?: readonly { readonly created?: string }[];
+  readonly history?: readonly HistoryStep[];
 }
 
 const MEDIA_TYPES = {
@@ -110,9 +116,18 @@ function normalizeConfig(config: ImageConfig, diffIds: readonly string[], detail
     ...kept,
     created,
     config: { ...config.config, Labels: { ...config.config?.Labels, ...details.labels } },
-    history: (config.history ?? []).map((step) => ({ ...step, created })),
+    history: (config.history ?? []).map((step) => normalizeStep(step, created)),
     rootfs: { type: "layers", diff_ids: diffIds },
   };
+}
+
+/**
+ * Returns a step of the history without the identifiers that an engine computes from times: those of earlier
+ * layers, and of files that COPY added.
+ */
+function normalizeStep({ comment: _, created_by: command, ...step }: HistoryStep, created: string): object {
+  const readable = command?.replace(/\b(file|dir|multi):[0-9a-f]{64}/g, "$1");
+  return { ...step, created, ...(readable !== undefined && { created_by: readable }) };
 }
 
 function writeJson(folder: string, value: object, mediaType: string): Descriptor {
