@@ -177,10 +177,17 @@ images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_
 
 # KEY=cosign.key signs with a key, and KEYLESS=1 with the identity of a workflow. The files are in .run/release.
 .PHONY: release
-release: node_modules/.installed ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/svc-tts KEY=cosign.key
+release: release-images release-publish ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/tts KEY=cosign.key
+
+.PHONY: release-images
+release-images: node_modules/.installed ## build reproducible images for the architecture of this machine
 	@$(NODE) tools/release/main.ts images --out .run/release/build
-	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --builds .run/release/build \
-		--out .run/release/$(VERSION) $(if $(KEYLESS),--keyless,--key "$(KEY)")
+
+# BUILDS=folder,folder lists the results of release-images on machines of several architectures.
+.PHONY: release-publish
+release-publish: node_modules/.installed ## add charts, CRDs and SBOMs to the images of release-images, push and sign them
+	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --out ".run/release/$(VERSION)" \
+		--builds "$(or $(BUILDS),.run/release/build)" $(if $(KEYLESS),--keyless,--key "$(KEY)")
 
 # The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image

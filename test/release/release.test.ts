@@ -4,15 +4,19 @@
  */
 import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { ports } from "../../config/contract/names.ts";
+import { freeOffset } from "../../tools/bench/common/running-server.ts";
 import { type ProgramName, programsIn } from "../../tools/release/programs.ts";
 import { signerFor } from "../../tools/release/signer.ts";
+import { eventually } from "../support/eventually.ts";
 import { folderOfTests } from "../support/folder.ts";
 import { ImageRegistry } from "../support/image-registry.ts";
+import { Container } from "./container.ts";
 import { issuerOfGitHub, workflow, workflowCertificate } from "./workflow-certificate.ts";
 
 interface Published {
@@ -29,8 +33,11 @@ const environment = { ...process.env, COSIGN_PASSWORD: "only for tests", HOME: f
 let registry: ImageRegistry;
 let run: (program: ProgramName, ...words: string[]) => Promise<string>;
 let published: Published;
-let printedBuilds: string[];
 const out = join(folder, "out");
+/** `RELEASE_BUILDS` names two folders with results of `make release-images`, which the tests use again. */
+const builds = process.env.RELEASE_BUILDS?.split(",") ?? [join(folder, "first"), join(folder, "second")];
+const indexOf = (build: string, role: string) =>
+  readFileSync(join(build, "images", role, "index.json"), "utf8");
 
 /** Runs the release program. Its caches are those of the user, and other programs have an empty home folder. */
 async function release(...words: string[]): Promise<string> {
@@ -42,7 +49,7 @@ async function release(...words: string[]): Promise<string> {
 const publishOptions = () => [
   ...["--version", version, "--registry", `${registry.address}/svc-tts`, "--out", out],
   // A developer tests a release before the commit.
-  ...["--builds", join(folder, "first"), "--allow-changes"],
+  ...["--builds", builds[0] ?? "", "--allow-changes"],
 ];
 
 function referenceOf(name: string): string {
@@ -69,10 +76,7 @@ beforeAll(async () => {
     mkdirSync(join(folder, name));
     await run("cosign", "generate-key-pair", "--output-key-prefix", join(folder, name, "cosign"));
   }
-  printedBuilds = [
-    await release("images", "--out", join(folder, "first")),
-    await release("images", "--out", join(folder, "second")),
-  ];
+  for (const build of builds) if (!existsSync(join(build, "images"))) await release("images", "--out", build);
   await release("publish", ...publishOptions(), "--key", keyOf("ours"));
   published = JSON.parse(readFileSync(join(out, "release.json"), "utf8")) as Published;
 });
@@ -80,10 +84,10 @@ beforeAll(async () => {
 afterAll(() => registry?.[Symbol.asyncDispose]());
 
 describe("the images", () => {
-  it("have the same digests when they are built again", () => {
-    expect(printedBuilds[0]).toMatch(/^operator sha256:[0-9a-f]{64}$/m);
-    expect(printedBuilds[0]).toMatch(/^server sha256:[0-9a-f]{64}$/m);
-    expect(printedBuilds[1]).toBe(printedBuilds[0]);
+  it.each(["server", "operator"])("of the %s have the same digests when they are built again", (role) => {
+    const [first = "", second = ""] = builds;
+    expect(indexOf(first, role)).toContain("sha256:");
+    expect(indexOf(second, role)).toBe(indexOf(first, role));
   });
 
   it.each(["server", "operator"])(
@@ -265,5 +269,41 @@ describe("the charts in the registry", () => {
     );
     expect(names(rendered)).toHaveLength(4);
     expect(names(readFileSync(join(out, "files/crds.yaml"), "utf8"))).toEqual(names(rendered));
+  });
+});
+
+describe("the image of the server", () => {
+  const compose = parse(readFileSync(join(root, "config/compose.yaml"), "utf8")).services.server as {
+    readonly image: string;
+    readonly command: readonly string[];
+  };
+
+  it("has the version of the release in the file for docker compose", () => {
+    expect(compose.image).toBe(`ghcr.io/svc-tts/server:${version}`);
+  });
+
+  it("speaks with the command of docker compose, pulled by digest", async () => {
+    const offset = await freeOffset();
+    const api = ports.api + offset;
+    // The test needs no natural voices.
+    const words = compose.command.slice(0, compose.command.indexOf("--fetch"));
+    await using container = await Container.start(run, referenceOf("server"), folder, { offset, api }, words);
+    const key = await eventually(
+      "the API key in the output",
+      () => /Bearer (svc_\S+)'/.exec(container.output)?.[1],
+      { seen: () => container.output },
+    );
+    const response = await fetch(`http://127.0.0.1:${api}/v1/svc-tts`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/wav" },
+      body: JSON.stringify({ speaker: "alan", modelId: "mist", text: "The container speaks." }),
+    });
+    expect(response.status).toBe(200);
+    expect(
+      Buffer.from(await response.arrayBuffer())
+        .subarray(0, 4)
+        .toString(),
+    ).toBe("RIFF");
+    expect((await fetch(`http://127.0.0.1:${api}/dashboard/login`)).status).toBe(200);
   });
 });

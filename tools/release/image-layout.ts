@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { normalizeTar } from "./tar.ts";
 
 export interface ImageDetails {
@@ -27,13 +27,19 @@ export interface Platform {
   readonly variant?: string;
 }
 
+interface HistoryStep {
+  readonly created?: string;
+  readonly created_by?: string;
+  readonly comment?: string;
+}
+
 /** The fields of an image configuration that this module reads. The other fields are copied. */
 interface ImageConfig {
   readonly architecture: string;
   readonly os: string;
   readonly variant?: string;
   readonly config?: { readonly Labels?: Readonly<Record<string, string>> };
-  readonly history?: readonly { readonly created?: string }[];
+  readonly history?: readonly HistoryStep[];
 }
 
 const MEDIA_TYPES = {
@@ -42,6 +48,7 @@ const MEDIA_TYPES = {
   config: "application/vnd.oci.image.config.v1+json",
   layer: "application/vnd.oci.image.layer.v1.tar+gzip",
 } as const;
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Fields of the configuration that container engines set, and that differ between builds. */
 const ENGINE_FIELDS = ["container", "container_config", "docker_version", "id", "parent"];
 
@@ -55,7 +62,7 @@ export function addImage(folder: string, archive: string, details: ImageDetails)
   if (image === undefined) throw new Error(`${archive}/manifest.json lists no image`);
   const config = readJson<ImageConfig>(join(archive, image.Config));
   const layers = image.Layers.map((path) => {
-    const tar = normalizeTar(readFileSync(join(archive, path)), details.epochSeconds);
+    const tar = normalizeTar(readLayer(join(archive, path)), details.epochSeconds);
     return { diffId: digestOf(tar), blob: writeBlob(folder, gzipSync(tar), MEDIA_TYPES.layer) };
   });
   const { architecture, os, variant } = config;
@@ -109,9 +116,18 @@ function normalizeConfig(config: ImageConfig, diffIds: readonly string[], detail
     ...kept,
     created,
     config: { ...config.config, Labels: { ...config.config?.Labels, ...details.labels } },
-    history: (config.history ?? []).map((step) => ({ ...step, created })),
+    history: (config.history ?? []).map((step) => normalizeStep(step, created)),
     rootfs: { type: "layers", diff_ids: diffIds },
   };
+}
+
+/**
+ * Returns a step of the history without the identifiers that an engine computes from times: those of earlier
+ * layers, and of files that COPY added.
+ */
+function normalizeStep({ comment: _, created_by: command, ...step }: HistoryStep, created: string): object {
+  const readable = command?.replace(/\b(file|dir|multi):[0-9a-f]{64}/g, "$1");
+  return { ...step, created, ...(readable !== undefined && { created_by: readable }) };
 }
 
 function writeJson(folder: string, value: object, mediaType: string): Descriptor {
@@ -123,6 +139,12 @@ function writeBlob(folder: string, bytes: Buffer, mediaType: string): Descriptor
   mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
   writeFileSync(join(folder, "blobs", digest.replace(":", "/")), bytes);
   return { mediaType, digest, size: bytes.length };
+}
+
+/** Reads a layer. Docker exports compressed layers if it stores images with containerd. */
+function readLayer(path: string): Buffer {
+  const bytes = readFileSync(path);
+  return bytes.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC) ? gunzipSync(bytes) : bytes;
 }
 
 const readJson = <T>(path: string): T => JSON.parse(readFileSync(path, "utf8")) as T;

@@ -86,6 +86,7 @@ function* readBlocks(archive: Buffer): Generator<{ header: Buffer; content: Buff
     const header = archive.subarray(offset, offset + BLOCK_BYTES);
     // A block of zeros ends the archive.
     if (header.every((byte) => byte === 0)) return;
+    if (header.toString("latin1", 257, 262) !== "ustar") throw new Error("the layer is not a tar archive");
     const start = offset + BLOCK_BYTES;
     const content = archive.subarray(start, start + numberOf(header, FIELDS.size));
     yield { header, content };

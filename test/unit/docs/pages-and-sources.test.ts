@@ -94,6 +94,12 @@ describe("docs/reference/support-matrix.md", () => {
   it.each([
     ["Kubernetes", () => found("test/cluster/tools.sh", /^KUBERNETES=v(.+)$/m), "tested with VERSION:"],
     ["Helm", () => found("test/cluster/tools.sh", /^HELM=v(.+)$/m), "| VERSION; Helm 4 was not tested |"],
+    ["cosign", () => found("tools/release/programs/cosign/go.mod", /cosign\/v3 v(\S+)/), "| 3 | VERSION |"],
+    [
+      "the registry",
+      () => found("test/release/registry/go.mod", /distribution\/v3 v(\S+)/),
+      "Distribution VERSION",
+    ],
     ["Node", () => packages.dependencies.node, "installs Node VERSION with npm"],
     ["the oldest Node", () => packages.engines.node.replace(">=", ""), "The sources need VERSION or later"],
     ["ONNX Runtime", () => packages.dependencies["onnxruntime-node"], "| VERSION on a CPU |"],

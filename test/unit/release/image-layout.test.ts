@@ -9,6 +9,8 @@ import { folderOfTests } from "../../support/folder.ts";
 const folder = folderOfTests("layout");
 const details = { epochSeconds: 1_700_000_000, labels: { "org.opencontainers.image.version": "1.2.3" } };
 
+const digit = (time: number) => String(time).slice(1, 2);
+
 /** Writes an unpacked docker-archive with one layer, as an engine does at the given time. */
 function archive(time: number, architecture: string): string {
   const root = mkdtempSync(join(folder, "archive-"));
@@ -20,7 +22,9 @@ function archive(time: number, architecture: string): string {
   const config = {
     ...{ architecture, os: "linux", created, container: String(time) },
     config: { User: "65532:65532", Labels: { own: "label" } },
-    history: [{ created, created_by: "COPY program" }],
+    history: [
+      { created, created_by: `COPY file:${digit(time).repeat(64)} in /program`, comment: `FROM ${time}` },
+    ],
     rootfs: { type: "layers", diff_ids: ["sha256:of-the-engine"] },
   };
   writeFileSync(join(root, "config.json"), JSON.stringify(config));
@@ -53,7 +57,7 @@ it("the configuration has the time and the labels of the release, and the digest
   expect(blob(root, config.digest)).toEqual({
     ...{ architecture: "amd64", os: "linux", created },
     config: { User: "65532:65532", Labels: { own: "label", ...details.labels } },
-    history: [{ created, created_by: "COPY program" }],
+    history: [{ created, created_by: "COPY file in /program" }],
     rootfs: { type: "layers", diff_ids: [expect.stringMatching(/^sha256:[0-9a-f]{64}$/)] },
   });
 });

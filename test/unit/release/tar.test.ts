@@ -73,5 +73,10 @@ it("rejects a file that is too large for the format", () => {
   header.write("PaxHeaders");
   header.write("00000000024\0", 124);
   header.write("x", 156);
+  header.write("ustar", 257);
   expect(() => normalizeTar(Buffer.concat([header, body]), epochSeconds)).toThrow("larger than 8 GiB");
+});
+
+it("rejects a file that is not a tar archive", () => {
+  expect(() => normalizeTar(Buffer.alloc(512, "compressed"), epochSeconds)).toThrow("not a tar archive");
 });
