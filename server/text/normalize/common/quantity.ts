@@ -281,3 +281,22 @@ function withoutDot(
   const isUnit = language.units[last.text] !== undefined && !endsSentence(window, words - 1);
   return isScale || isUnit ? { after: last.after.slice(1) } : {};
 }
+
+/** Reads dimensions such as "1920x1080" or "10x15 cm". The last number may have a unit. */
+export function readDimensions(
+  window: NormalizationWindow,
+  language: LanguageRules,
+): WordReading | undefined {
+  const sizes = /^\d{1,6}(?:[.,]\d{1,3})?(?:x\d{1,6}(?:[.,]\d{1,3})?){1,2}/u
+    .exec(window.text)?.[0]
+    .split("x");
+  if (!sizes) return undefined;
+  const first = sizes.slice(0, -1).join("x");
+  const last = readQuantity(window.with({ text: window.text.slice(first.length + 1) }), language);
+  if (!last) return undefined;
+  const leading = sizes.slice(0, -1).map((size) => {
+    const amount = readAmount(size, language);
+    return amount ? `${sayAmount(amount, language)} ${language.by}` : "";
+  });
+  return { ...last, spoken: last.spoken.with(0, phrase(...leading, last.spoken[0] ?? "")) };
+}
