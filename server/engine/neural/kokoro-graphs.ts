@@ -19,7 +19,7 @@ interface KokoroResult {
 }
 
 /** A line that is synthesized in windows. */
-export interface KokoroWindows {
+interface KokoroWindows {
   readonly durations: readonly number[];
   /** The number of samples of the whole line. */
   readonly length: number;
