@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { KokoroGraph, KokoroInputs } from "./kokoro-graphs.ts";
-import { kokoroSymbols } from "./kokoro-phonemes.ts";
+import { kokoroSymbols, symbolsIn } from "./kokoro-phonemes.ts";
 import {
   type Borders,
   Line,
@@ -88,7 +88,8 @@ export class KokoroModel implements NeuralModel {
     line.add([padId], -1);
     for (const [index, { token, sounds, after }] of words.entries()) {
       if (index > 0) addSymbol(" ", -1);
-      for (const symbol of this.#knownSymbols(kokoroSymbols(sounds, espeak))) addSymbol(symbol, token);
+      const symbols = symbolsIn(this.#spec.ids, kokoroSymbols(sounds, espeak));
+      for (const symbol of symbols) addSymbol(symbol, token);
       for (const mark of melodyMarks(after)) addSymbol(mark, -1);
     }
     const isOpen = melodyMarks(words.at(-1)?.after ?? "").length === 0;
@@ -119,16 +120,6 @@ export class KokoroModel implements NeuralModel {
   /** Frees the graph. */
   close(): Promise<void> {
     return this.#graph.close();
-  }
-
-  /**
-   * Returns the symbols. Each character that the vocabulary does not contain is decomposed into its letter
-   * and its diacritics.
-   */
-  #knownSymbols(symbols: string): string[] {
-    return [...symbols].flatMap((symbol) =>
-      this.#spec.ids[symbol] === undefined ? [...symbol.normalize("NFD")] : [symbol],
-    );
   }
 
   #style(speaker: number, symbols: number): Float32Array {

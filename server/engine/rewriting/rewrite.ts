@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { KokoroSpec, WeightType } from "../neural/onnx/model-spec.ts";
 
 const run = promisify(execFile);
@@ -51,7 +52,7 @@ export async function rewriteGraph(job: RewriteJob, signal: AbortSignal): Promis
   const { stdout } = await run(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", program, JSON.stringify(job)],
-    { signal, maxBuffer: 1024 * 1024, env: {} },
+    { signal, maxBuffer: 1024 * 1024, env: childEnvironment() },
   );
   return JSON.parse(stdout) as RewriteOutcome;
 }

@@ -88,6 +88,7 @@ async function synthesizeUntil(
       times.push(...timestamps);
       return true;
     },
+    isStopped: () => false,
   };
   const voice = { kind: "neural", speaker: 0 } as const;
   await neuralSynthesizer(model)({ voice, tokens, stretch: 1, inWindows }, sink);
