@@ -4,7 +4,7 @@ import { type GraphNode, type GraphOutline, readOutline } from "../neural/onnx/o
 import { subgraph } from "../neural/onnx/subgraph.ts";
 
 /** The two parts of Kokoro's graph. */
-export interface SplitModel {
+interface SplitModel {
   readonly front: Buffer;
   readonly generator: Buffer;
 }

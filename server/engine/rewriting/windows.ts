@@ -2,8 +2,16 @@ import { rm } from "node:fs/promises";
 import { InferenceSession, type Tensor } from "onnxruntime-node";
 import { KokoroModel } from "../neural/kokoro.ts";
 import { type KokoroInputs, SplitGraph } from "../neural/kokoro-graphs.ts";
+import type { SpelledLine } from "../neural/neural-model.ts";
 import { meansOf, withGivenMeans, withMeanOutputs } from "../neural/onnx/given-means.ts";
 import { sessionOptions } from "../neural/onnx/model-spec.ts";
+import {
+  encodeMeans,
+  interpolate,
+  type LineMeans,
+  speechShareOf,
+  type VoiceMeans,
+} from "../neural/voice-means.ts";
 import { differenceOf, type Measured, seamProblem, type WindowErrors, windowErrors } from "./comparison.ts";
 import { lines } from "./lines.ts";
 import { replaceFile } from "./replace-file.ts";
@@ -12,8 +20,10 @@ import { probeInputs, splitAtGenerator } from "./split.ts";
 
 type Job = Pick<RewriteJob, "spec" | "parts">;
 
-/** The line with which the means of each voice are measured: a sentence with three phrases. */
-const meansLine = 2;
+/** The lines with which the means of each voice are measured: a word, and a sentence of ten words. */
+const meansLines = { short: 0, long: 1 };
+/** The lines whose windows are verified: a word, and a sentence that was not used for the means. */
+const verifiedLines = [0, 2];
 
 /**
  * Divides a rewritten graph into two files, which synthesize in windows, and measures the means of each voice.
@@ -48,19 +58,25 @@ async function tryWindows(model: Buffer, rewritten: Measured, { spec, parts }: J
   const graph = await SplitGraph.load(files, total, spec.runtime);
   try {
     const kokoro = await KokoroModel.load(spec, graph);
-    const inputsOf = (line: number, speaker: number): KokoroInputs =>
-      kokoro.inputsOf(kokoro.spell(lines[line] ?? [], speaker), { speaker, stretch: 1 });
-    await requireEqualLines(graph, rewritten, inputsOf);
-    const means: Float32Array[] = [];
-    for (const speaker of spec.voices.keys())
-      means.push((await graph.runWithMeans(inputsOf(meansLine, speaker))).means);
+    const spell = (line: number, speaker: number): Spelled => {
+      const spelled = kokoro.spell(lines[line] ?? [], speaker);
+      return { line: spelled, inputs: kokoro.inputsOf(spelled, { speaker, stretch: 1 }) };
+    };
+    await requireEqualLines(graph, rewritten, spell);
+    const first = await meansOfVoice(graph, 0, spell);
     const errors: WindowErrors[] = [];
-    for (const line of lines.keys()) errors.push(await errorsOf(graph, inputsOf(line, 0), means[0]));
+    for (const line of verifiedLines) {
+      const own = rewritten.lines[line]?.audio ?? new Float32Array();
+      errors.push(await errorsOf(graph, own, spell(line, 0), first));
+    }
     const problem = seamProblem(errors);
     if (problem !== undefined) throw new Error(problem);
+    const means = [first];
+    for (const speaker of [...spec.voices.keys()].slice(1))
+      means.push(await meansOfVoice(graph, speaker, spell));
     return {
       kind: "windows",
-      sha256: { front, generator, means: await replaceFile(parts.means, bytesOf(means)) },
+      sha256: { front, generator, means: await replaceFile(parts.means, encodeMeans(means)) },
       channels: total,
       seamDecibels: Math.min(...errors.map(({ seamDecibels }) => seamDecibels)),
       levelDecibels: Math.max(...errors.map(({ levelDecibels }) => Math.abs(levelDecibels))),
@@ -91,34 +107,48 @@ function channelsIn(name: string, { dims }: Tensor): number {
   return channels;
 }
 
-type InputsOf = (line: number, speaker: number) => KokoroInputs;
+interface Spelled {
+  readonly line: SpelledLine;
+  readonly inputs: KokoroInputs;
+}
 
-async function requireEqualLines(graph: SplitGraph, rewritten: Measured, inputsOf: InputsOf): Promise<void> {
+type Spell = (line: number, speaker: number) => Spelled;
+
+async function requireEqualLines(graph: SplitGraph, rewritten: Measured, spell: Spell): Promise<void> {
   const outputs: Measured["lines"][number][] = [];
   for (const [line, { samples }] of rewritten.lines.entries()) {
-    const { audio } = await graph.run(inputsOf(line, 0));
+    const { audio } = await graph.run(spell(line, 0).inputs);
     outputs.push({ audio, samples });
   }
   const difference = differenceOf(rewritten, { ...rewritten, lines: outputs });
   if (difference !== undefined) throw new Error(`without windows, ${difference}`);
 }
 
-/** Compares the windows of a line with the whole line. */
-async function errorsOf(
-  graph: SplitGraph,
-  inputs: KokoroInputs,
-  means: Float32Array = new Float32Array(),
-): Promise<WindowErrors> {
-  const own = (await graph.run(inputs)).audio;
-  const whole = (await graph.runWithMeans(inputs, means)).audio;
-  const { audio, length } = await graph.begin(inputs, means);
-  const windows = new Float32Array(length);
-  for await (const { at, audio: piece } of audio({ from: 0, to: length })) windows.set(piece, at);
-  return windowErrors({ own, whole, windows });
+async function meansOfVoice(graph: SplitGraph, speaker: number, spell: Spell): Promise<VoiceMeans> {
+  const measureLine = async ({ line, inputs }: Spelled): Promise<LineMeans> => {
+    const { means, durations } = await graph.runWithMeans(inputs);
+    return { means, speechShare: speechShareOf(line, durations) };
+  };
+  return {
+    short: await measureLine(spell(meansLines.short, speaker)),
+    long: await measureLine(spell(meansLines.long, speaker)),
+  };
 }
 
-function bytesOf(means: readonly Float32Array[]): Buffer {
-  return Buffer.concat(
-    means.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength)),
-  );
+/**
+ * Compares the windows of a line with the whole line.
+ * @param own the whole line with its own means.
+ */
+async function errorsOf(
+  graph: SplitGraph,
+  own: Float32Array,
+  { line, inputs }: Spelled,
+  voice: VoiceMeans,
+): Promise<WindowErrors> {
+  const meansOf = (durations: readonly number[]) => interpolate(voice, speechShareOf(line, durations));
+  const { audio, durations, length } = await graph.begin(inputs, meansOf);
+  const windows = new Float32Array(length);
+  for await (const { at, audio: piece } of audio({ from: 0, to: length })) windows.set(piece, at);
+  const whole = (await graph.runWithMeans(inputs, meansOf(durations))).audio;
+  return windowErrors({ own, whole, windows });
 }
