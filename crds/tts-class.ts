@@ -208,6 +208,18 @@ const Limits = Type.Object(
 
 export const TtsClassSpecSchema = Type.Object(
   {
+    license: Type.Optional(
+      Type.Object(
+        {
+          required: Type.Boolean({
+            default: false,
+            description:
+              "Every TtsDeployment of the class needs a license, also if the operator does not require one (`license.scope: Classes` of the chart).",
+          }),
+        },
+        { description: "License requirement of the class." },
+      ),
+    ),
     defaults: Defaults,
     acceleratorProfiles: Type.Array(AcceleratorProfile, {
       maxItems: 32,
