@@ -49,7 +49,7 @@ deps: ## install libflite1 for English voices (Debian, as root)
 
 ##@ Test
 
-# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind and fuzz.
+# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, test-release and fuzz.
 .PHONY: test
 test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one of the long tests (SEED=… selects it)
 	@$(NODE) test/run/main.ts
@@ -130,6 +130,11 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
 
+# The first run builds cosign (five minutes), and needs root and Debian, or Docker or Podman.
+.PHONY: test-release
+test-release: node_modules/.installed ## build a release twice, push it to a local registry and verify it (6 minutes)
+	@$(BIN)/vitest run --project release
+
 .PHONY: test-deps
 test-deps: deps ## install FFmpeg and nftables for the tests
 	@export PATH="$$PATH:/sbin:/usr/sbin"; for needed in ffmpeg:ffmpeg nft:nftables; do \
@@ -169,6 +174,13 @@ bench-operator: node_modules/.installed ## measure the operator next to its twin
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh --print-values $(if $(PUSH),--push)
+
+# KEY=cosign.key signs with a key, and KEYLESS=1 with the identity of a workflow. The files are in .run/release.
+.PHONY: release
+release: node_modules/.installed ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/svc-tts KEY=cosign.key
+	@$(NODE) tools/release/main.ts images --out .run/release/build
+	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --builds .run/release/build \
+		--out .run/release/$(VERSION) $(if $(KEYLESS),--keyless,--key "$(KEY)")
 
 # The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image

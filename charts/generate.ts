@@ -280,6 +280,7 @@ function deploymentValuesSchema(): string {
             pattern: "^[a-z0-9]+([._:/-]+[a-z0-9]+)*$",
           }),
           tag: text("Tag of the image.", { pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$" }),
+          digest: text("Digest of the image.", { pattern: "^(sha256:[a-f0-9]{64})?$" }),
           pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
         }),
         apiKeySecret: object({

@@ -76,7 +76,8 @@ export async function rollbackCommand(words: readonly string[], terminal: Termin
     throw new UsageError(
       "rollback takes the names of a TtsDeployment and of one of its models, for example: tts-operator rollback demo mist -n speech",
     );
-  if (cancel && to !== undefined) throw new UsageError("rollback: --cancel and --to exclude each other");
+  if (cancel && to !== undefined)
+    throw new UsageError("rollback: --cancel and --to cannot be combined; use one of them");
   const { client, namespace } = await reachCluster(options, terminal);
   try {
     const deployment = await readDeployment(client, { namespace, name });

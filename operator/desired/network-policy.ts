@@ -23,8 +23,8 @@ export type NetworkPolicyChild = Child<{
 }>;
 
 /**
- * Returns the NetworkPolicies. Clients may connect to API pods, and only API pods may connect to model pods.
- * The pods may open only connections that they need.
+ * Returns the NetworkPolicies. Clients may connect to API pods. Only API pods, and the namespaces of
+ * `metricsFrom`, may connect to model pods. The pods may open only connections that they need.
  */
 export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];

@@ -1,13 +1,7 @@
 import type { CacheProgress } from "../../config/contract/model-cache.ts";
 import { modelCacheFinalizer, children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
-import {
-  isFinished,
-  type ModelCachePlan,
-  type ObservedModelCache,
-  planModelCache,
-  podsOf,
-} from "../caches/plan.ts";
+import { type ModelCachePlan, type ObservedModelCache, planModelCache, podsOf } from "../caches/plan.ts";
 import { type CacheClasses, cacheProblem, classOfCache } from "../classes/cache-limits.ts";
 import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
@@ -75,7 +69,7 @@ function outcomeOf(
   { state, changesAt, surplus }: ModelCachePlan,
   problem: string | undefined,
 ): ReconcileOutcome {
-  const isRunning = jobs.some((job) => !isFinished(job) && !surplus.includes(job));
+  const isRunning = jobs.some((job) => !surplus.includes(job));
   const isUnreadable = classProblem?.reason === "ClassesUnreadable" && state.kind !== "ready";
   const isUnwatched = cache.spec.storage.existingClaim !== undefined && state.kind !== "ready";
   const waits = [
@@ -144,7 +138,6 @@ async function readProgress(
   pods: readonly Pod[],
 ): Promise<CacheProgress | undefined> {
   const running = jobs
-    .filter((job) => !isFinished(job))
     .flatMap((job) => podsOf(job, pods))
     .find(({ status }) => status?.phase === "Running" && status.podIP !== undefined);
   if (running === undefined) return undefined;

@@ -488,7 +488,11 @@ function outcomeOf(
   if (problem?.stalled && retries.length === 0)
     return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
   if (afterMs === undefined) return settled;
-  return { kind: "waiting", afterMs, reason: problem?.message ?? "the next change is due at that time" };
+  return {
+    kind: "waiting",
+    afterMs,
+    reason: problem?.message ?? "a planned change is due when this time has passed",
+  };
 }
 
 /** Returns the time to the next check of a problem, if no watch reports the end of the problem. */

@@ -70,7 +70,10 @@ export class Sources {
   #report(file: string, reason: string): void {
     if (this.#reported.has(reason)) return;
     this.#reported.add(reason);
-    this.#context.log.warn({ file, reason }, "a source of a file failed");
+    this.#context.log.warn(
+      { file, reason },
+      "a source of a file failed; the next source is tried, if there is one",
+    );
   }
 
   #sourcesOf({ path, sources }: KnownFile): PresetSource[] {
