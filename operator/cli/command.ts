@@ -10,7 +10,13 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
-import type { PullPolicy, ServerImage, Settings } from "../facts/settings.ts";
+import {
+  type LicenseScope,
+  needsLicense,
+  type PullPolicy,
+  type ServerImage,
+  type Settings,
+} from "../facts/settings.ts";
 import {
   callMetrics,
   leaderMetrics,
@@ -52,6 +58,7 @@ Environment of run:
   TTS_LICENSE_KEYS_FILE         JWK set of the public keys that verify licenses; if it contains a key, every
                                 TtsDeployment needs a license
   TTS_LICENSE_REQUIRED          true: do not start without a license key (default: false)
+  TTS_LICENSE_SCOPE             All, or Classes: only classes with license.required need a license (default: All)
   TTS_DEVELOPMENT               true: also trust development licenses (default: false)
   TTS_DEVELOPMENT_KEYS_FILE     JWK set of the public keys that verify development licenses
   TTS_CLASS_FILE                defaults and limits for every TtsDeployment, as the spec of a TtsClass in JSON; only with
@@ -117,7 +124,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
       version: await version(),
       server: connection.server.origin,
       ...settings.server,
-      licenseRequired: requiresLicense(settings.licenseKeys),
+      licenseRequired: needsLicense(settings),
     },
     "the operator is starting",
   );
@@ -159,6 +166,7 @@ async function readSettings(environment: Environment): Promise<Settings> {
   return {
     server: serverImage(environment),
     licenseKeys: await licenseKeys(environment),
+    licenseScope: licenseScopeOf(environment),
     ...(file !== undefined && { class: await readClassFile(file) }),
   };
 }
@@ -185,6 +193,12 @@ function pullPolicyOf(environment: Environment, name: string): PullPolicy | unde
   if (policy !== undefined && known === undefined)
     throw new UsageError(`${name} is ${policy}; it must be one of ${pullPolicies.join(", ")}`);
   return known;
+}
+
+function licenseScopeOf({ TTS_LICENSE_SCOPE: scope = "" }: Environment): LicenseScope {
+  if (scope === "" || scope === "All") return "All";
+  if (scope === "Classes") return scope;
+  throw new UsageError(`TTS_LICENSE_SCOPE is ${scope}; it must be All or Classes`);
 }
 
 /**

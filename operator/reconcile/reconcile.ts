@@ -45,7 +45,7 @@ import {
   poolsToPrune,
   type RenderedDeployment,
 } from "./children.ts";
-import { applyClassOf, type ClassesContext } from "./class-of.ts";
+import { applyClassOf, type ClassesContext, withLicenseOf } from "./class-of.ts";
 import {
   belongsTo,
   findDeployment,
@@ -88,14 +88,15 @@ const settled: ReconcileOutcome = { kind: "settled" };
  * concurrently.
  */
 export async function reconcileDeployment(
-  context: ReconcileContext,
+  operator: ReconcileContext,
   key: string,
   share: () => void = () => undefined,
 ): Promise<ReconcileOutcome> {
-  await context.view.isInstalled("TtsClass");
-  const own = findDeployment(context.view, key);
-  const rolledBack = own && !isBeingDeleted(own) ? await context.history.withRollbacks(own) : undefined;
-  const classed = rolledBack && applyClassOf(context, rolledBack);
+  await operator.view.isInstalled("TtsClass");
+  const own = findDeployment(operator.view, key);
+  const rolledBack = own && !isBeingDeleted(own) ? await operator.history.withRollbacks(own) : undefined;
+  const classed = rolledBack && applyClassOf(operator, rolledBack);
+  const context = withLicenseOf(operator, classed);
   const isFollowed = classed !== undefined && !classed.isFrozen;
   context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
   if (own === undefined || rolledBack === undefined || classed === undefined) {
@@ -225,23 +226,25 @@ function recheckTimes({ now, telemetry, clockAheadMs, rival, classDecision }: Ob
 }
 
 /** Reconciles one TtsModelPool in the same steps, with the license of the TtsDeployment. */
-export async function reconcilePool(context: ReconcileContext, key: string): Promise<ReconcileOutcome> {
-  const found = findPool(context.view, key);
+export async function reconcilePool(operator: ReconcileContext, key: string): Promise<ReconcileOutcome> {
+  const found = findPool(operator.view, key);
   if (found === undefined || isBeingDeleted(found)) {
-    context.scaler.forgetPool(key);
+    operator.scaler.forgetPool(key);
     return settled;
   }
   if (controllerOf(found) === undefined) {
-    await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
+    await writeStatus(operator, found, stalledStatus(found, unmanaged, operator.clock.nowMs()));
     return settled;
   }
-  if (found.spec.cache?.name !== undefined) await context.view.isInstalled("TtsModelCache");
-  const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
+  if (found.spec.cache?.name !== undefined) await operator.view.isInstalled("TtsModelCache");
+  const owner = findDeployment(operator.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
-  if (!belongsTo(context.view, found, owner)) return settled;
-  const rolledBack = await context.history.withRollbacks(owner);
-  const { deployment, isFrozen } = applyClassOf(context, rolledBack);
-  if (isFrozen) return settled;
+  if (!belongsTo(operator.view, found, owner)) return settled;
+  const rolledBack = await operator.history.withRollbacks(owner);
+  const classed = applyClassOf(operator, rolledBack);
+  if (classed.isFrozen) return settled;
+  const { deployment } = classed;
+  const context = withLicenseOf(operator, classed);
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
   const parent = parentOf(context.view, found);

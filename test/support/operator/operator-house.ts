@@ -18,6 +18,7 @@ import type {
   TtsModelCache,
   TtsModelPool,
 } from "../../../operator/facts/observed.ts";
+import type { LicenseScope } from "../../../operator/facts/settings.ts";
 import {
   type Activity,
   type FailingWatches,
@@ -68,6 +69,7 @@ interface StartOptions {
   readonly allNamespaces?: boolean;
   /** The trusted public keys. The default is `issuer.keys`. */
   readonly licenseKeys?: Issuer["keys"];
+  readonly licenseScope?: LicenseScope;
   /** The defaults and limits of an operator that watches single namespaces. */
   readonly classOfSettings?: Json;
 }
@@ -145,6 +147,7 @@ export class OperatorHouse implements AsyncDisposable {
       moreNamespaces = [],
       allNamespaces = false,
       licenseKeys = this.issuer.keys,
+      licenseScope,
       classOfSettings,
     } = options;
     const spec = classOfSettings && Value.Default(TtsClassSpecSchema, structuredClone(classOfSettings));
@@ -159,6 +162,7 @@ export class OperatorHouse implements AsyncDisposable {
       settings: {
         server: { image, pullPolicy: undefined },
         licenseKeys,
+        ...(licenseScope && { licenseScope }),
         ...(spec !== undefined && { class: spec as TtsClassSpec }),
       },
       namespaces: allNamespaces ? [] : [this.namespace, ...moreNamespaces],
