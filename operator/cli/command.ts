@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { requiresLicense } from "../../config/contract/license.ts";
 import { ports } from "../../config/contract/names.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
@@ -25,7 +26,9 @@ import {
   resourceMetrics,
   watchMetrics,
 } from "../serve/metrics.ts";
-import { serveProbes } from "../serve/probes.ts";
+import { MetricsAuthorizer } from "../serve/metrics-access.ts";
+import { type SecureMetrics, serveProbes } from "../serve/probes.ts";
+import { selfSignedCertificate } from "../serve/self-signed.ts";
 import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
 import { readClassFile } from "./class-file.ts";
@@ -69,6 +72,7 @@ Environment of run:
   TTS_LEASE_NAME                name of the Lease (default: tts-operator); one of the processes with this Lease is the leader
   TTS_LOG_LEVEL                 debug, info, warn or error (default: info)
   TTS_METRICS_PORT              port of /metrics (default: ${ports.operatorMetrics})
+  TTS_METRICS_SECURE            true: serve /metrics with TLS to accounts that may get it (default: false)
   TTS_PROBE_PORT                port of /healthz and /readyz (default: ${ports.operatorProbes})
   KUBECONFIG                    a kubeconfig file (default: the pod's service account)
 
@@ -118,7 +122,8 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     () => operator,
     () => Date.now(),
   );
-  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
+  const secure = environment.TTS_METRICS_SECURE === "true" ? secureMetrics(client) : undefined;
+  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator, secure });
   log.info(
     {
       version: await version(),
@@ -193,6 +198,11 @@ function pullPolicyOf(environment: Environment, name: string): PullPolicy | unde
   if (policy !== undefined && known === undefined)
     throw new UsageError(`${name} is ${policy}; it must be one of ${pullPolicies.join(", ")}`);
   return known;
+}
+
+function secureMetrics(client: ClusterClient): SecureMetrics {
+  const certificate = selfSignedCertificate(hostname(), systemClock.nowMs());
+  return { certificate, authorizer: new MetricsAuthorizer(client, systemClock) };
 }
 
 function licenseScopeOf({ TTS_LICENSE_SCOPE: scope = "" }: Environment): LicenseScope {

@@ -60,6 +60,7 @@ import {
   secretsOf,
 } from "./observe.ts";
 import type { OperatorConflicts } from "./operator-conflicts.ts";
+import { lookAgainMs, outcomeOf, settled } from "./requeue.ts";
 import type { RecordablePool, RevisionHistory, RolledBackDeployment } from "./revision-history.ts";
 import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
 import type { TokenManager } from "./token-manager.ts";
@@ -80,7 +81,8 @@ export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly onProgressUnread: (pod: string, error: unknown) => void;
 }
 
-const settled: ReconcileOutcome = { kind: "settled" };
+const schemaAgainMs = 10_000;
+const clockAgainMs = 60_000;
 
 /**
  * Reconciles one TtsDeployment: observe, evaluate the license, render, apply, write the status. `share` is
@@ -457,47 +459,4 @@ export async function writeStatus(
     const [type, reason, action] = ["Warning", "LicenseExpiresSoon", "LicenseValid"] as const;
     context.events.record({ regarding: owner, type, reason, action, note: license });
   }
-}
-
-/**
- * Reasons of problems that are checked again, because no watch reports the deletion of an object of another
- * owner, the installation of a kind, or a new right of the operator.
- */
-const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing", "HistoryUnreadable"]);
-const schemaAgainMs = 10_000;
-const lookAgainMs = 30_000;
-const clockAgainMs = 60_000;
-const childRetryMs = 1_000;
-/** The longest wait before a requeue, because a timer for a distant time may drift or overflow. */
-const longestWaitMs = 3_600_000;
-
-/**
- * Returns the outcome of a reconcile. `times` are the times of the next changes, in milliseconds since the
- * epoch.
- */
-function outcomeOf(
-  now: number,
-  times: readonly (number | undefined)[],
-  problems: readonly (ReconcileProblem | undefined)[],
-): ReconcileOutcome {
-  const problem = combineProblems(problems);
-  const retries = problems.flatMap((one) => problemRetryMs(one) ?? []);
-  const coming = times.flatMap((time) => (time === undefined ? [] : [Math.max(time - now, 0) + 50]));
-  const waits = [...retries, ...coming];
-  const afterMs = waits.length === 0 ? undefined : Math.min(...waits, longestWaitMs);
-  if (problem?.stalled && retries.length === 0)
-    return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
-  if (afterMs === undefined) return settled;
-  return {
-    kind: "waiting",
-    afterMs,
-    reason: problem?.message ?? "a planned change is due when this time has passed",
-  };
-}
-
-/** Returns the time to the next check of a problem, if no watch reports the end of the problem. */
-function problemRetryMs(problem: ReconcileProblem | undefined): number | undefined {
-  if (problem === undefined) return undefined;
-  if (recheckedReasons.has(problem.reason)) return lookAgainMs;
-  return problem.reason === "ChildDeleting" ? childRetryMs : undefined;
 }
