@@ -40,9 +40,14 @@ interface Entry {
 /**
  * Returns the archive in a normal form, in which every entry has the time `epochSeconds`. Hard links follow
  * all other entries, because their targets must precede them.
+ * @param isKept returns whether the archive keeps the entry with this path
  */
-export function normalizeTar(archive: Buffer, epochSeconds: number): Buffer {
-  const entries = readEntries(archive);
+export function normalizeTar(
+  archive: Buffer,
+  epochSeconds: number,
+  isKept: (path: string) => boolean = () => true,
+): Buffer {
+  const entries = readEntries(archive).filter(({ path }) => isKept(path));
   const sorted = entries.toSorted(
     (a, b) => Number(a.kind === HARD_LINK) - Number(b.kind === HARD_LINK) || compareBytes(a.path, b.path),
   );

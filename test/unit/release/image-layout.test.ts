@@ -2,8 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { addImage, digestOf, imagesOf, writeIndex } from "../../../tools/release/image-layout.ts";
+import { tarPaths } from "../../../tools/release/tar.ts";
 import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("layout");
@@ -17,7 +19,17 @@ function archive(time: number, architecture: string): string {
   mkdirSync(join(root, "files"));
   writeFileSync(join(root, "files/program"), "program");
   utimesSync(join(root, "files/program"), time, time);
-  execFileSync("tar", ["--create", "--file", join(root, "layer.tar"), "-C", join(root, "files"), "program"]);
+  mkdirSync(join(root, "files/app/.compile-cache"), { recursive: true });
+  writeFileSync(join(root, "files/app/.compile-cache/hash"), String(time));
+  execFileSync("tar", [
+    "--create",
+    "--file",
+    join(root, "layer.tar"),
+    "-C",
+    join(root, "files"),
+    "program",
+    "app",
+  ]);
   const created = new Date(time * 1000).toISOString();
   const config = {
     ...{ architecture, os: "linux", created, container: String(time) },
@@ -60,6 +72,14 @@ it("the configuration has the time and the labels of the release, and the digest
     history: [{ created, created_by: "COPY file in /program" }],
     rootfs: { type: "layers", diff_ids: [expect.stringMatching(/^sha256:[0-9a-f]{64}$/)] },
   });
+});
+
+it("a layer contains the folder of the compile cache without files, which differ between builds", () => {
+  const root = layout();
+  const manifest = addImage(root, archive(1_800_000_000, "amd64"), details);
+  const [layer] = blob<{ layers: { digest: string }[] }>(root, manifest.digest).layers;
+  const bytes = readFileSync(join(root, "blobs", layer?.digest.replace(":", "/") ?? ""));
+  expect(tarPaths(gunzipSync(bytes))).toEqual(["app/", "app/.compile-cache/", "program"]);
 });
 
 it("the index has one image for each architecture, in any order of the builds", () => {
