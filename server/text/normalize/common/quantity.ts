@@ -1,5 +1,6 @@
 import { readAmount, sayAmount } from "./amount.ts";
 import type { Currency, LanguageRules, Scale, Unit } from "./language.ts";
+import { ownEntries } from "./tables.ts";
 import { endsSentence, type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { Amount } from "./written.ts";
 
@@ -287,7 +288,7 @@ export function readDimensions(
   window: NormalizationWindow,
   language: LanguageRules,
 ): WordReading | undefined {
-  const sizes = /^\d{1,6}(?:[.,]\d{1,3})?(?:x\d{1,6}(?:[.,]\d{1,3})?){1,2}/u
+  const sizes = /^(?!0x)\d{1,6}(?:[.,]\d{1,3})?(?:x\d{1,6}(?:[.,]\d{1,3})?){1,2}/u
     .exec(window.text)?.[0]
     .split("x");
   if (!sizes) return undefined;
@@ -299,4 +300,17 @@ export function readDimensions(
     return amount ? `${sayAmount(amount, language)} ${language.by}` : "";
   });
   return { ...last, spoken: last.spoken.with(0, phrase(...leading, last.spoken[0] ?? "")) };
+}
+
+/** The units in a duration such as "2h 30m" or "5m 20s". Elsewhere "m" is a meter, and "2h" may be a time of day. */
+const durationUnits = ownEntries({ h: "h", m: "min", s: "s" });
+
+/** Reads a part of a duration. The part before it or after it has the next smaller or larger unit. */
+export function readDuration(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const { number = "", unit = "" } = /^(?<number>\d{1,3})(?<unit>[hms])$/u.exec(window.text)?.groups ?? {};
+  const full = durationUnits[unit];
+  if (full === undefined) return undefined;
+  const follows = unit !== "h" && (unit === "m" ? /^\d{1,3}h$/u : /^\d{1,3}m$/u).test(window.textAt(-1));
+  const precedes = unit !== "s" && (unit === "h" ? /^\d{1,2}m$/u : /^\d{1,2}s$/u).test(window.textAt(1));
+  return follows || precedes ? readQuantity(window.with({ text: `${number}${full}` }), language) : undefined;
 }

@@ -213,7 +213,9 @@ function isDayMonth(day: string, month: string): boolean {
 }
 
 function isOpened(window: NormalizationWindow): boolean {
-  return articles[window.textAt(-1).toLowerCase()] !== undefined;
+  const previous = window.textAt(-1).toLowerCase();
+  const isWeekday = Object.hasOwn(german.weekdays, previous) || weekdayNames.has(previous);
+  return articles[previous] !== undefined || (isWeekday && window.at(-1)?.after.endsWith(",") === true);
 }
 
 function sayDayMonth(day: string, month: string, window: NormalizationWindow): string[] {
