@@ -1,6 +1,6 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { meanNames } from "./onnx/given-means.ts";
-import { type RuntimeOptions, type SplitFiles, sessionOptions } from "./onnx/model-spec.ts";
+import { type RuntimeOptions, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 import { type AudioRange, frameSamples, type Window, windowsOf } from "./windows.ts";
 
@@ -122,14 +122,14 @@ export class SplitGraph implements KokoroGraph {
    * @throws Error if a file is not a part of Kokoro's graph.
    */
   static async load(
-    { front, generator }: Pick<SplitFiles, "front" | "generator">,
+    { front, generator }: { readonly front: string; readonly generator: string },
     channels: number,
     runtime: Runtime,
   ): Promise<SplitGraph> {
     const options = sessionOptions(runtime);
-    const frontSession = await InferenceSession.create(front.path, options);
+    const frontSession = await InferenceSession.create(front, options);
     try {
-      return new SplitGraph(frontSession, await InferenceSession.create(generator.path, options), channels);
+      return new SplitGraph(frontSession, await InferenceSession.create(generator, options), channels);
     } catch (error) {
       await frontSession.release();
       throw error;

@@ -57,7 +57,8 @@ async function trySplit(spec: KokoroSpec, files: SplitFiles | undefined): Promis
     const means = await readMeans(files);
     await checkFile(files.front);
     await checkFile(files.generator);
-    graph = await SplitGraph.load(files, files.channels, spec.runtime);
+    const paths = { front: files.front.path, generator: files.generator.path };
+    graph = await SplitGraph.load(paths, files.channels, spec.runtime);
     return await KokoroModel.load(spec, graph, means);
   } catch (error) {
     await graph?.close();

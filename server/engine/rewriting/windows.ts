@@ -1,10 +1,11 @@
 import { rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { InferenceSession, type Tensor } from "onnxruntime-node";
 import { KokoroModel } from "../neural/kokoro.ts";
 import { type KokoroInputs, SplitGraph } from "../neural/kokoro-graphs.ts";
 import type { SpelledLine } from "../neural/neural-model.ts";
 import { meansOf, withGivenMeans, withMeanOutputs } from "../neural/onnx/given-means.ts";
-import { sessionOptions } from "../neural/onnx/model-spec.ts";
+import { type KokoroSpec, sessionOptions } from "../neural/onnx/model-spec.ts";
 import {
   encodeMeans,
   interpolate,
@@ -24,6 +25,8 @@ type Job = Pick<RewriteJob, "spec" | "parts">;
 const meansLines = { short: 0, long: 1 };
 /** The lines whose windows are verified: a word, and a sentence that was not used for the means. */
 const verifiedLines = [0, 2];
+/** The limit for threads while the means are measured: more threads do not make short lines faster. */
+const mostThreads = 4;
 
 /**
  * Divides a rewritten graph into two files, which synthesize in windows, and measures the means of each voice.
@@ -49,41 +52,62 @@ async function tryWindows(model: Buffer, rewritten: Measured, { spec, parts }: J
   const split = splitAtGenerator(model);
   const channels = await channelsOf(split.generator);
   const total = channels.reduce((sum, count) => sum + count, 0);
-  const front = await replaceFile(parts.front, split.front);
-  const generator = await replaceFile(parts.generator, withGivenMeans(split.generator, channels));
-  const files = {
-    front: { path: parts.front, sha256: front },
-    generator: { path: parts.generator, sha256: generator },
+  const sha256 = {
+    front: await replaceFile(parts.front, split.front),
+    generator: await replaceFile(parts.generator, withGivenMeans(split.generator, channels)),
   };
-  const graph = await SplitGraph.load(files, total, spec.runtime);
+  // The number of threads may change the rounding, so the graphs are compared with the same number.
+  const errors = await withGraph(spec, parts, total, (graph, spell) => verify(graph, spell, rewritten));
+  const threads = Math.min(mostThreads, availableParallelism());
+  const fast = { ...spec, runtime: { ...spec.runtime, threads } };
+  const means = await withGraph(fast, parts, total, async (graph, spell) => {
+    const voices: VoiceMeans[] = [];
+    for (const speaker of spec.voices.keys()) voices.push(await meansOfVoice(graph, speaker, spell));
+    return voices;
+  });
+  return {
+    kind: "windows",
+    sha256: { ...sha256, means: await replaceFile(parts.means, encodeMeans(means)) },
+    channels: total,
+    seamDecibels: Math.min(...errors.map(({ seamDecibels }) => seamDecibels)),
+    levelDecibels: Math.max(...errors.map(({ levelDecibels }) => Math.abs(levelDecibels))),
+  };
+}
+
+/** Loads the split graph, and frees it after use. */
+async function withGraph<Result>(
+  spec: KokoroSpec,
+  { front, generator }: RewriteJob["parts"],
+  channels: number,
+  use: (graph: SplitGraph, spell: Spell) => Promise<Result>,
+): Promise<Result> {
+  const graph = await SplitGraph.load({ front, generator }, channels, spec.runtime);
   try {
     const kokoro = await KokoroModel.load(spec, graph);
-    const spell = (line: number, speaker: number): Spelled => {
+    return await use(graph, (line, speaker) => {
       const spelled = kokoro.spell(lines[line] ?? [], speaker);
       return { line: spelled, inputs: kokoro.inputsOf(spelled, { speaker, stretch: 1 }) };
-    };
-    await requireEqualLines(graph, rewritten, spell);
-    const first = await meansOfVoice(graph, 0, spell);
-    const errors: WindowErrors[] = [];
-    for (const line of verifiedLines) {
-      const own = rewritten.lines[line]?.audio ?? new Float32Array();
-      errors.push(await errorsOf(graph, own, spell(line, 0), first));
-    }
-    const problem = seamProblem(errors);
-    if (problem !== undefined) throw new Error(problem);
-    const means = [first];
-    for (const speaker of [...spec.voices.keys()].slice(1))
-      means.push(await meansOfVoice(graph, speaker, spell));
-    return {
-      kind: "windows",
-      sha256: { front, generator, means: await replaceFile(parts.means, encodeMeans(means)) },
-      channels: total,
-      seamDecibels: Math.min(...errors.map(({ seamDecibels }) => seamDecibels)),
-      levelDecibels: Math.max(...errors.map(({ levelDecibels }) => Math.abs(levelDecibels))),
-    };
+    });
   } finally {
     await graph.close();
   }
+}
+
+/**
+ * Verifies whole lines and windows of the split graph.
+ * @throws Error if a difference is not accepted.
+ */
+async function verify(graph: SplitGraph, spell: Spell, rewritten: Measured): Promise<WindowErrors[]> {
+  await requireEqualLines(graph, rewritten, spell);
+  const voice = await meansOfVoice(graph, 0, spell);
+  const errors: WindowErrors[] = [];
+  for (const line of verifiedLines) {
+    const own = rewritten.lines[line]?.audio ?? new Float32Array();
+    errors.push(await errorsOf(graph, own, spell(line, 0), voice));
+  }
+  const problem = seamProblem(errors);
+  if (problem !== undefined) throw new Error(problem);
+  return errors;
 }
 
 /** Returns the number of channels of each mean. The function runs the graph, because the file lacks the shapes. */
