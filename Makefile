@@ -49,7 +49,7 @@ deps: ## install libflite1 for English voices (Debian, as root)
 
 ##@ Test
 
-# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind and fuzz.
+# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, test-release and fuzz.
 .PHONY: test
 test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one of the long tests (SEED=… selects it)
 	@$(NODE) test/run/main.ts
@@ -130,6 +130,11 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
 
+# The first run builds cosign (five minutes), and needs root and Debian, or Docker or Podman.
+.PHONY: test-release
+test-release: node_modules/.installed ## build a release twice, push it to a local registry and verify it (6 minutes)
+	@$(BIN)/vitest run --project release
+
 .PHONY: test-deps
 test-deps: deps ## install FFmpeg and nftables for the tests
 	@export PATH="$$PATH:/sbin:/usr/sbin"; for needed in ffmpeg:ffmpeg nft:nftables; do \
@@ -170,6 +175,13 @@ bench-operator: node_modules/.installed ## measure the operator next to its twin
 images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh --print-values $(if $(PUSH),--push)
 
+# KEY=cosign.key signs with a key, and KEYLESS=1 with the identity of a workflow. The files are in .run/release.
+.PHONY: release
+release: node_modules/.installed ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/svc-tts KEY=cosign.key
+	@$(NODE) tools/release/main.ts images --out .run/release/build
+	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --builds .run/release/build \
+		--out .run/release/$(VERSION) $(if $(KEYLESS),--keyless,--key "$(KEY)")
+
 # The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image
 kind-node-image: ## build kind and its node image: eval "$$(make -s kind-node-image)" && make up
@@ -193,7 +205,7 @@ generate: node_modules/.installed ## write the generated files
 	@$(generate)
 
 generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) server/api/asyncapi/main.ts > docs/asyncapi.json && $(NODE) tools/packages/main.ts
-generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-operator/templates/class-policy.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml config/kustomize/cluster-wide/class-policy.yaml charts/tts-operator/templates/secret-policy.yaml config/kustomize/*/secret-policy.yaml
+generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-operator/templates/class-policy.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml config/kustomize/cluster-wide/class-policy.yaml charts/tts-operator/templates/writes-policy.yaml config/kustomize/*/writes-policy.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail if a generated file differs from its source

@@ -231,23 +231,25 @@ const operatorFieldsBindingSpec = { validationActions: ["Deny"] };
 
 export interface PolicyObject {
   readonly kind: "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding";
-  /** The end of the name, after the name of the operator's objects. */
-  readonly suffix: string;
+  readonly name: string;
   readonly spec: object;
 }
 
-/** Returns all policies and their bindings. `nameOf` returns the name of a policy for its suffix. */
-export function admissionPolicies(account: string, nameOf: (suffix: string) => string): PolicyObject[] {
-  const policies = [
-    { suffix: "class", spec: classPolicySpec, binding: classPolicyBindingSpec },
-    { suffix: "operator-fields", spec: operatorFieldsSpec(account), binding: operatorFieldsBindingSpec },
+/** Returns a policy and its binding, which have the same name. */
+export function withBinding(name: string, spec: object, binding: object): PolicyObject[] {
+  return [
+    { kind: "ValidatingAdmissionPolicy", name, spec },
+    { kind: "ValidatingAdmissionPolicyBinding", name, spec: { policyName: name, ...binding } },
   ];
-  return policies.flatMap(({ suffix, spec, binding }): PolicyObject[] => [
-    { kind: "ValidatingAdmissionPolicy", suffix, spec },
-    {
-      kind: "ValidatingAdmissionPolicyBinding",
-      suffix,
-      spec: { policyName: nameOf(suffix), ...binding },
-    },
-  ]);
+}
+
+/**
+ * Returns the policies for classes and their bindings. `account` is the user name of the operator, and `operator`
+ * is the name of its objects.
+ */
+export function classPolicies(account: string, operator: string): PolicyObject[] {
+  return [
+    ...withBinding(`${operator}-class`, classPolicySpec, classPolicyBindingSpec),
+    ...withBinding(`${operator}-operator-fields`, operatorFieldsSpec(account), operatorFieldsBindingSpec),
+  ];
 }

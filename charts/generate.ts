@@ -4,10 +4,10 @@ import { structural } from "../crds/structural.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { definitionHeader, generatedHeader, toYaml } from "../crds/yaml.ts";
 import { rulesOf, userRoles } from "../operator/cluster/permissions.ts";
-import { admissionPolicies, type PolicyObject } from "./class-policy.ts";
-import { secretPolicy } from "./secret-policy.ts";
+import { classPolicies, type PolicyObject, withBinding } from "./class-policy.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
+import { type LimitedWrites, writesPolicySpec } from "./writes-policy.ts";
 
 /**
  * Writes the generated parts of the charts: the CRDs, the operator's roles, the schema of `tts-deployment`'s
@@ -107,25 +107,6 @@ ${roleOf("ClusterRole", fullname, undefined, ruleLines("workload", "cluster"))}{
 ${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
 }
 
-/** Returns the policy for the operator's Secrets. It is cluster-scoped, so it has the namespace in its name. */
-function secretPolicyTemplate(): string {
-  const name = `{{ include "tts-operator.fullname" $ }}-secrets-{{ $.Release.Namespace }}`;
-  const account = `{{ $.Release.Namespace }}:{{ include "tts-operator.serviceAccountName" $ }}`;
-  const { policy, binding } = secretPolicy(name, `system:serviceaccount:${account}`);
-  const kinds = { ValidatingAdmissionPolicy: policy, ValidatingAdmissionPolicyBinding: binding };
-  const documents = Object.entries(kinds).map(
-    ([kind, spec]) => `---
-apiVersion: ${policyApi}
-kind: ${kind}
-${metadataOf(name, undefined)}
-${toYaml({ spec })}`,
-  );
-  return `${generatedHeader} charts/secret-policy.ts
-{{- if or (eq .Values.secretPolicy "Always") (and (eq .Values.secretPolicy "Auto") (not .Values.watchNamespaces)) }}
-${documents.join("")}{{- end }}
-`;
-}
-
 /**
  * The roles of users. In a cluster-wide installation they are ClusterRoles that Kubernetes aggregates into its
  * own `admin`, `edit` and `view`. A namespaced installation has Roles, and RoleBindings for the subjects in the
@@ -178,33 +159,70 @@ ${documents.join("")}{{- end }}
 
 const policyApi = "admissionregistration.k8s.io/v1";
 
-/** The policies for TtsClasses. A namespaced installation creates no cluster-wide object. */
-function classPolicyTemplate(): string {
-  const fullname = `{{ include "tts-operator.fullname" $ }}`;
-  const account = `system:serviceaccount:{{ $.Release.Namespace }}:{{ include "tts-operator.serviceAccountName" $ }}`;
-  const policies = admissionPolicies("OPERATOR_ACCOUNT", (suffix) => `OPERATOR_NAME-${suffix}`);
-  const documents = policies.map(({ kind, suffix, spec }) => {
+/** Helm expressions that replace these words in generated policies. */
+const placeholders = {
+  OPERATOR_ACCOUNT: `system:serviceaccount:{{ $.Release.Namespace }}:{{ include "tts-operator.serviceAccountName" $ }}`,
+  OPERATOR_NAME: `{{ include "tts-operator.fullname" $ }}`,
+  RELEASE_NAMESPACE: "{{ $.Release.Namespace }}",
+  MORE_ACCOUNTS: `{{ join "," .Values.admissionPolicy.serviceAccounts }}`,
+};
+
+/**
+ * Returns policies and bindings for a template. Throws if their text contains `{{`, which Helm would interpret.
+ */
+function policyDocuments(policies: readonly PolicyObject[]): string {
+  const documents = policies.map(({ kind, name, spec }) => {
     const body = toYaml({ spec });
     if (body.includes("{{"))
-      throw new Error(`${kind} ${suffix} contains "{{", which Helm would interpret as a template.`);
-    return `---
-apiVersion: ${policyApi}
-kind: ${kind}
-${metadataOf(`${fullname}-${suffix}`, undefined)}
-${body.replaceAll("OPERATOR_ACCOUNT", account).replaceAll("OPERATOR_NAME", fullname)}`;
+      throw new Error(`${kind} ${name} contains "{{", which Helm would interpret as a template.`);
+    return `---\napiVersion: ${policyApi}\nkind: ${kind}\n${metadataOf(name, undefined)}\n${body}`;
   });
+  return Object.entries(placeholders).reduce(
+    (text, [word, expression]) => text.replaceAll(word, expression),
+    documents.join(""),
+  );
+}
+
+/** The policies for TtsClasses. A namespaced installation creates no cluster-wide object. */
+function classPolicyTemplate(): string {
+  const policies = classPolicies("OPERATOR_ACCOUNT", "OPERATOR_NAME");
   return `${generatedHeader} charts/class-policy.ts
 {{- if and .Values.classPolicy.create (not .Values.watchNamespaces) }}
-${documents.join("")}{{- end }}
+${policyDocuments(policies)}{{- end }}
 `;
 }
 
-function kustomizeClassPolicies(): string {
-  const nameOf = (suffix: string) => `tts-operator-${suffix}`;
-  const objectOf = ({ kind, suffix, spec }: PolicyObject) =>
-    toYaml({ apiVersion: policyApi, kind, metadata: { name: nameOf(suffix) }, spec });
-  const objects = admissionPolicies(`system:serviceaccount:${system}:tts-operator`, nameOf).map(objectOf);
-  return `${generatedHeader} charts/class-policy.ts\n${objects.join("---\n")}`;
+/** Returns the policy for the writes of the operator and its binding, in a template or for Kustomize. */
+function writesPolicy(
+  writes: LimitedWrites,
+  { name, username, allowedAccounts }: { name: string; username: string; allowedAccounts: string },
+): PolicyObject[] {
+  return withBinding(name, writesPolicySpec(writes, { username, allowedAccounts }), {
+    validationActions: ["Deny"],
+  });
+}
+
+/** The policy for the writes of the operator. It is cluster-scoped, so it has the namespace in its name. */
+function writesPolicyTemplate(): string {
+  const operator = {
+    name: "OPERATOR_NAME-writes-RELEASE_NAMESPACE",
+    username: "OPERATOR_ACCOUNT",
+    allowedAccounts: "MORE_ACCOUNTS",
+  };
+  return `${generatedHeader} charts/writes-policy.ts
+{{- $writes := .Values.admissionPolicy.writes }}
+{{- if eq $writes "Auto" }}{{ $writes = ternary "None" "Secrets" (not (empty .Values.watchNamespaces)) }}{{ end }}
+{{- if eq $writes "Secrets" }}
+${policyDocuments(writesPolicy("Secrets", operator))}{{- else if eq $writes "All" }}
+${policyDocuments(writesPolicy("All", operator))}{{- end }}
+`;
+}
+
+function kustomizePolicies(source: string, policies: readonly PolicyObject[]): string {
+  const objects = policies.map(({ kind, name, spec }) =>
+    toYaml({ apiVersion: policyApi, kind, metadata: { name }, spec }),
+  );
+  return `${generatedHeader} ${source}\n${objects.join("---\n")}`;
 }
 
 /**
@@ -262,6 +280,7 @@ function deploymentValuesSchema(): string {
             pattern: "^[a-z0-9]+([._:/-]+[a-z0-9]+)*$",
           }),
           tag: text("Tag of the image.", { pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$" }),
+          digest: text("Digest of the image.", { pattern: "^(sha256:[a-f0-9]{64})?$" }),
           pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
         }),
         apiKeySecret: object({
@@ -339,17 +358,6 @@ function roleOfUsers(name: string, namespace: string) {
   };
 }
 
-/** Returns the policy for the operator's Secrets for Kustomize. */
-function kustomizeSecretPolicy(): string {
-  const name = `tts-operator-secrets-${system}`;
-  const { policy, binding } = secretPolicy(name, `system:serviceaccount:${system}:tts-operator`);
-  const objects = [
-    { apiVersion: policyApi, kind: "ValidatingAdmissionPolicy", metadata: { name }, spec: policy },
-    { apiVersion: policyApi, kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: binding },
-  ];
-  return `${generatedHeader} charts/secret-policy.ts\n${objects.map(toYaml).join("---\n")}`;
-}
-
 function dashboardFiles(...names: string[]): Record<string, string> {
   return Object.fromEntries(names.map((name) => [`grafana/${name}.json`, `dashboards/${name}.json`]));
 }
@@ -381,9 +389,19 @@ await write("tts-operator/templates/class-policy.yaml", classPolicyTemplate());
 await write("tts-deployment/values.schema.json", deploymentValuesSchema());
 const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
-await write(`${kustomize}/cluster-wide/class-policy.yaml`, kustomizeClassPolicies());
-await write("tts-operator/templates/secret-policy.yaml", secretPolicyTemplate());
-await write(`${kustomize}/cluster-wide/secret-policy.yaml`, kustomizeSecretPolicy());
+await write("tts-operator/templates/writes-policy.yaml", writesPolicyTemplate());
+const username = `system:serviceaccount:${system}:tts-operator`;
+await write(
+  `${kustomize}/cluster-wide/class-policy.yaml`,
+  kustomizePolicies("charts/class-policy.ts", classPolicies(username, "tts-operator")),
+);
+await write(
+  `${kustomize}/cluster-wide/writes-policy.yaml`,
+  kustomizePolicies(
+    "charts/writes-policy.ts",
+    writesPolicy("Secrets", { name: `tts-operator-writes-${system}`, username, allowedAccounts: "" }),
+  ),
+);
 await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
 for (const definition of definitions) {
   const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;

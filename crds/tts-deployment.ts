@@ -170,7 +170,7 @@ const NetworkPolicy = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Create NetworkPolicies. Model pods accept connections only from API pods, and open only connections that they need. API pods may connect only to models, DNS, the Kubernetes API server and the license issuer. The cluster's network plugin must enforce NetworkPolicies.",
+        "Create NetworkPolicies. Model pods accept connections only from API pods and from the namespaces of metricsFrom. API pods may connect to the models, DNS and the Kubernetes API server, and to the ports of the services that the spec names: Valkey, the database, the identity provider and the license issuer. Model pods may connect only to the sources of their files and to the telemetry backend. The cluster's network plugin must enforce NetworkPolicies.",
     }),
     apiServer: Type.Object(
       {
@@ -297,7 +297,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
         }),
         streams: Type.String({
           maxLength: 32,
-          description: "Concurrent streams that all pools together can serve.",
+          description:
+            "Concurrent streams that the ready replicas of all pools can serve. With scaling, the streams in use are in front, for example `12/32`.",
         }),
       },
       { description: "Values for the columns of `kubectl get`." },

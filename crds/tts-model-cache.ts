@@ -125,6 +125,18 @@ export const TtsModelCacheSpecSchema = Type.Object(
         description: "Taints that the fetching pod tolerates.",
       }),
     ),
+    networkPolicy: Type.Optional(
+      Type.Object(
+        {
+          enabled: Type.Boolean({
+            default: false,
+            description:
+              "Create a NetworkPolicy for the pods that fetch the files. They accept connections only from the operator, which reads their progress, and may connect only to DNS and to the ports of the sources. The cluster's network plugin must enforce NetworkPolicies.",
+          }),
+        },
+        { description: "NetworkPolicy of the pods that fetch the files." },
+      ),
+    ),
   },
   {
     description: "The files and their volume.",

@@ -24,7 +24,7 @@ import {
 import { fixed } from "./keywords.ts";
 import { Rollout } from "./rollout-fields.ts";
 import { Scaling } from "./scaling.ts";
-import { CanaryStatus, Conditions, ReplicaCounts } from "./status-fields.ts";
+import { CanaryStatus, ColdStart, Conditions, ReplicaCounts } from "./status-fields.ts";
 import { PodTelemetry } from "./telemetry.ts";
 
 /**
@@ -102,6 +102,7 @@ export const TtsModelPoolStatusSchema = Type.Object(
     ),
     selector: Type.String({ maxLength: 512, description: "Label selector of the pods, for autoscalers." }),
     canary: Type.Optional(CanaryStatus),
+    coldStart: Type.Optional(ColdStart),
     conditions: Conditions,
   },
   { description: "The observed state of the pool." },

@@ -57,6 +57,7 @@ export function planModelCache(observed: ObservedModelCache): ModelCachePlan {
   const { cache, claim, jobs } = observed;
   const claimUid = claim?.metadata.uid ?? "";
   const current = jobs.find((job) => claim !== undefined && isJobFor(job, cache, claimUid));
+  const isRunning = current !== undefined && !hasEnded(current, observed.pods);
   const fetched = fetchedNow(observed, current);
   if (fetched !== undefined && isCurrent(fetched, observed))
     return { ...idle, state: { kind: "ready" }, fetched, surplus: [...jobs] };
@@ -65,12 +66,11 @@ export function planModelCache(observed: ObservedModelCache): ModelCachePlan {
     ...idle,
     fetched,
     failure,
-    surplus: jobs.filter((job) => job !== current || isFinished(job)),
+    surplus: jobs.filter((job) => job !== current || !isRunning),
   };
   const blocked = blockedState(observed);
   if (blocked !== undefined) return { ...plan, state: blocked };
-  if (current !== undefined && !isFinished(current))
-    return { ...plan, state: attemptState(observed, current) };
+  if (isRunning) return { ...plan, state: attemptState(observed, current) };
   const state = failure === undefined ? starting : failedState(failure);
   const nextAttempt = failure === undefined ? 0 : Date.parse(failure.nextAttempt);
   if (nextAttempt > observed.now) return { ...plan, state, changesAt: nextAttempt };
@@ -116,15 +116,16 @@ function fetchedNow(observed: ObservedModelCache, current: Job | undefined): Fet
   const known = cache.status?.fetched;
   // The files of an earlier fetch are lost if the claim was deleted.
   const kept = claim === undefined || known?.claim !== claim.metadata.uid ? undefined : known;
-  if (current === undefined || claim === undefined || conditionOf(current, "Complete") === undefined)
-    return kept;
+  const isComplete = current && hasEnded(current, pods) && conditionOf(current, "Complete") !== undefined;
+  if (!isComplete || claim === undefined) return kept;
   if (kept !== undefined && isCurrent(kept, observed)) return kept;
-  const result = readCacheResult(terminationOf(current, pods)?.message);
+  const end = terminationOf(current, pods);
+  const result = readCacheResult(end?.message);
   const { files = 0, bytes = 0 } = result?.outcome === "filled" ? result : (cache.status?.progress ?? {});
   return {
     contents: contentsOf(cache.spec),
     claim: claim.metadata.uid ?? "",
-    time: isoSeconds(now),
+    time: isoSeconds(end?.finishedAt === undefined ? now : new Date(end.finishedAt).getTime()),
     files,
     bytes,
   };
@@ -149,6 +150,7 @@ function failureNow(observed: ObservedModelCache, current: Job | undefined): Fai
   const known = cache.status?.failure?.generation === generation ? cache.status.failure : undefined;
   const failed = current && conditionOf(current, "Failed");
   if (current === undefined || failed === undefined || known?.job === current.metadata.name) return known;
+  if (!hasEnded(current, pods)) return known;
   const attempts = (known?.attempts ?? 0) + 1;
   const found = failureOf(current, pods, failed.message);
   const waitMs = permanent.has(found.reason)
@@ -204,8 +206,20 @@ function conditionOf({ status }: Job, type: "Complete" | "Failed") {
   return status?.conditions?.find((condition) => condition.type === type && condition.status === "True");
 }
 
-export function isFinished(job: Job): boolean {
-  return (conditionOf(job, "Complete") ?? conditionOf(job, "Failed")) !== undefined;
+/**
+ * Returns whether the Job is finished and its container has ended. The watches of Jobs and pods are
+ * independent, so a Job may be finished before its pod is reported as ended. A pod that is being deleted may
+ * never report its end, for example on a lost node.
+ */
+function hasEnded(job: Job, pods: readonly Pod[]): boolean {
+  const isFinished = conditionOf(job, "Complete") ?? conditionOf(job, "Failed");
+  return (
+    isFinished !== undefined &&
+    podsOf(job, pods).every(
+      ({ metadata, status }) =>
+        metadata.deletionTimestamp !== undefined || ["Succeeded", "Failed"].includes(status?.phase ?? ""),
+    )
+  );
 }
 
 function claimProblem({ cache, claim }: ObservedModelCache): CacheState | undefined {

@@ -42,6 +42,8 @@ export interface ClassesOfCluster {
   readonly own?: ClassShare | undefined;
   /** Returns the use of a class by the other TtsDeployments of the namespace. */
   readonly elsewhere: (className: string) => ClassUse;
+  /** Changes a spec that the class allows before it is rendered. */
+  readonly adjust?: (spec: TtsDeploymentSpec) => TtsDeploymentSpec;
 }
 
 /**
@@ -59,14 +61,16 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
       ? classOfSettings(classes)
       : selectClass(deployment, classes);
   if (spec.suspend) return suspended(deployment, selected);
-  if (selected === undefined) return withoutClass(deployment);
+  const { adjust = (same) => same } = cluster;
+  if (selected === undefined) return withoutClass(deployment, adjust(spec));
   const { name, found } = selected;
   if (found === undefined)
     return refuse(deployment, selected, "ClassNotFound", missing(deployment, selected, isNamespaced));
   const { maxReplicasPerNamespace, maxGpusPerNamespace } = found.spec.limits;
   const hasSums = (maxReplicasPerNamespace ?? maxGpusPerNamespace) !== undefined;
   const context = { namespace, elsewhere: hasSums ? elsewhere(name) : noUse };
-  const { spec: complete, violations, exceededSums } = applyClass(spec, found.spec, context);
+  const { spec: allowed, violations, exceededSums } = applyClass(spec, found.spec, context);
+  const complete = adjust(allowed);
   const problems = [...violations, ...exceededSums];
   if (problems.length === 0) return accept(deployment, selected, complete);
   if (violations.length > 0 || raisesUse(cluster.own ?? storedShare(deployment), name, complete))
@@ -112,12 +116,13 @@ function suspended(deployment: TtsDeployment, selected: SelectedClass | undefine
 }
 
 /** Records the spec also without a class, because a later edit may name a class that refuses the new spec. */
-function withoutClass(deployment: TtsDeployment): ResolvedDeployment {
+function withoutClass(deployment: TtsDeployment, rendered: TtsDeploymentSpec): ResolvedDeployment {
   const { spec } = deployment;
   const index = spec.models.findIndex(({ acceleratorProfile }) => acceleratorProfile !== undefined);
   if (index === -1) {
-    const record = recordOf(deployment, spec, undefined);
-    return { deployment, decision: undefined, record, isFrozen: false, share: undefined };
+    const record = recordOf(deployment, rendered, undefined);
+    const resolved = rendered === spec ? deployment : { ...deployment, spec: rendered };
+    return { deployment: resolved, decision: undefined, record, isFrozen: false, share: undefined };
   }
   const { acceleratorProfile } = spec.models[index] ?? {};
   const message = `spec.models[${index}].acceleratorProfile is ${acceleratorProfile}, but no TtsClass applies, so there are no profiles. ${unchanged} Name a TtsClass in spec.className, or set accelerator instead.`;

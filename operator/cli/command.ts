@@ -11,7 +11,14 @@ import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
 import type { PullPolicy, ServerImage, Settings } from "../facts/settings.ts";
-import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics, watchMetrics } from "../serve/metrics.ts";
+import {
+  callMetrics,
+  leaderMetrics,
+  modelStatusMetrics,
+  queueMetrics,
+  resourceMetrics,
+  watchMetrics,
+} from "../serve/metrics.ts";
 import { serveProbes } from "../serve/probes.ts";
 import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
@@ -98,6 +105,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
   let operator: Operator | undefined;
   leaderMetrics(registry, environment.TTS_LEASE_NAME || defaultLeaseName, () => operator);
   watchMetrics(registry, () => operator);
+  modelStatusMetrics(registry, () => operator);
   resourceMetrics(
     registry,
     () => operator,

@@ -1,12 +1,12 @@
-import { children, labels, ports } from "../../config/contract/names.ts";
-import { type Child, childMetadata } from "../facts/child-metadata.ts";
+import { children, fieldManager, labels, ports } from "../../config/contract/names.ts";
+import { type Child, cacheChildMetadata, cacheSelector, childMetadata } from "../facts/child-metadata.ts";
 import type {
   V1NetworkPolicyEgressRule,
   V1NetworkPolicyPeer,
   V1NetworkPolicyPort,
   V1NetworkPolicySpec,
 } from "../facts/kubernetes-object.ts";
-import type { TtsDeployment } from "../facts/observed.ts";
+import type { TtsDeployment, TtsModelCache } from "../facts/observed.ts";
 import { databasePorts, providerPorts } from "./pods/api-keys.ts";
 import { tlsIngressPorts } from "./pods/api-tls.ts";
 import { apiSelector } from "./pods/deployment.ts";
@@ -21,13 +21,42 @@ export type NetworkPolicyChild = Child<{
 }>;
 
 /**
- * Returns the NetworkPolicies. Clients may connect to API pods, and only API pods may connect to model pods.
- * The pods may open only connections that they need.
+ * Returns the NetworkPolicies. Clients may connect to API pods. Only API pods, and the namespaces of
+ * `metricsFrom`, may connect to model pods. The pods may open only connections that they need.
  */
 export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];
   return [apiPolicy(owner), modelPolicy(owner)];
 }
+
+/** Returns the NetworkPolicy of the pods that fetch the files of a cache, or undefined if it is disabled. */
+export function cacheNetworkPolicy(owner: TtsModelCache): NetworkPolicyChild | undefined {
+  const { networkPolicy, preset, sources } = owner.spec;
+  if (networkPolicy?.enabled !== true) return undefined;
+  const outPorts = [
+    ...new Set([...(preset === undefined ? [] : [443]), ...fetchPorts([{ ...(sources && { sources }) }])]),
+  ];
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: cacheChildMetadata(owner, children.cacheNetworkPolicy(owner.metadata.name)),
+    spec: {
+      podSelector: { matchLabels: cacheSelector(owner) },
+      policyTypes: ["Ingress", "Egress"],
+      // The operator reads the progress. Its namespace is not part of the specification.
+      ingress: [{ from: [{ namespaceSelector: {}, podSelector: operatorPods }], ports: tcp(ports.model) }],
+      egress: [
+        ...names,
+        toNetworks(
+          [],
+          outPorts.sort((a, b) => a - b),
+        ),
+      ],
+    },
+  };
+}
+
+const operatorPods = { matchLabels: { [labels.name]: fieldManager, [labels.component]: "operator" } };
 
 function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { apiServer, licenseEgress } = owner.spec.networkPolicy;

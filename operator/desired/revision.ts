@@ -16,7 +16,7 @@ import { type PinnedTemplate, pinAnnotations, readPinnedTemplate } from "./pods/
  */
 
 /** The settings of a model that a revision contains. The other fields do not affect the pods' template. */
-type RevisionModel = Omit<ModelSpec, "name" | "replicas" | "scaling" | "rollout">;
+export type RevisionModel = Omit<ModelSpec, "name" | "replicas" | "scaling" | "rollout">;
 
 export interface Revision {
   /** The hash of the pod template, as in the status of the pool. */

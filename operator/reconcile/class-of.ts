@@ -5,6 +5,7 @@ import { type ClusterCache, everyClass } from "../cluster/cache.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { TtsClass, TtsDeployment } from "../facts/observed.ts";
 import type { Settings } from "../facts/settings.ts";
+import { type RolledBackDeployment, withKeptSettings } from "./revision-history.ts";
 
 /** The dependencies of {@link applyClassOf}. */
 export interface ClassesContext {
@@ -22,7 +23,7 @@ const nameOfSettings = "operator-settings";
  */
 export function applyClassOf(
   { view, classes, settings }: ClassesContext,
-  deployment: TtsDeployment,
+  { deployment, kept }: RolledBackDeployment,
 ): ResolvedDeployment {
   const key = objectKey(deployment);
   const stored = (other: string) => {
@@ -33,6 +34,7 @@ export function applyClassOf(
     classes: classesOf(view, settings),
     isNamespaced: view.isNamespaced,
     own: classes.shareOf(key),
+    adjust: (spec) => withKeptSettings(spec, kept),
     elsewhere: (className) => classes.useOf(className, otherKeys(view, deployment), stored),
   });
   classes.take(key, resolved.share);

@@ -1,16 +1,11 @@
 import type { CacheProgress } from "../../config/contract/model-cache.ts";
-import { modelCacheFinalizer } from "../../config/contract/names.ts";
+import { modelCacheFinalizer, children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
-import {
-  isFinished,
-  type ModelCachePlan,
-  type ObservedModelCache,
-  planModelCache,
-  podsOf,
-} from "../caches/plan.ts";
+import { type ModelCachePlan, type ObservedModelCache, planModelCache, podsOf } from "../caches/plan.ts";
 import { type CacheClasses, cacheProblem, classOfCache } from "../classes/cache-limits.ts";
 import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
+import { cacheNetworkPolicy } from "../desired/network-policy.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { Claim, Job, Pod, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
@@ -45,11 +40,14 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
   const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
+  const policy = cacheNetworkPolicy(cache);
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
+    ...(policy === undefined || isDeleted ? [] : [policy]),
     ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server, defaults)]),
   ];
   const result = await context.writer.ensureAll(cache, children);
+  if (policy === undefined) await removeNetworkPolicy(context, cache);
   const problem = combineProblems(result.problems);
   await writeStatus(context, cache, modelCacheStatus(observed, plan, problem));
   // Jobs are removed only after the status contains their results.
@@ -58,12 +56,20 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   return outcomeOf(observed, plan, problem?.message);
 }
 
+/** Removes the NetworkPolicy that the operator created before `networkPolicy` was disabled. */
+async function removeNetworkPolicy({ view, writer }: ReconcileContext, cache: TtsModelCache): Promise<void> {
+  const { namespace, name } = cache.metadata;
+  const found = view.get("NetworkPolicy", `${namespace}/${names.cacheNetworkPolicy(name)}`);
+  if (found === undefined || !isOwnedBy(found, cache)) return;
+  if (found.metadata.deletionTimestamp === undefined) await writer.remove(found);
+}
+
 function outcomeOf(
   { now, cache, jobs, classProblem }: ObservedModelCache,
   { state, changesAt, surplus }: ModelCachePlan,
   problem: string | undefined,
 ): ReconcileOutcome {
-  const isRunning = jobs.some((job) => !isFinished(job) && !surplus.includes(job));
+  const isRunning = jobs.some((job) => !surplus.includes(job));
   const isUnreadable = classProblem?.reason === "ClassesUnreadable" && state.kind !== "ready";
   const isUnwatched = cache.spec.storage.existingClaim !== undefined && state.kind !== "ready";
   const waits = [
@@ -132,7 +138,6 @@ async function readProgress(
   pods: readonly Pod[],
 ): Promise<CacheProgress | undefined> {
   const running = jobs
-    .filter((job) => !isFinished(job))
     .flatMap((job) => podsOf(job, pods))
     .find(({ status }) => status?.phase === "Running" && status.podIP !== undefined);
   if (running === undefined) return undefined;

@@ -95,7 +95,7 @@ export async function reconcileDeployment(
   await context.view.isInstalled("TtsClass");
   const own = findDeployment(context.view, key);
   const rolledBack = own && !isBeingDeleted(own) ? await context.history.withRollbacks(own) : undefined;
-  const classed = rolledBack && applyClassOf(context, rolledBack.deployment);
+  const classed = rolledBack && applyClassOf(context, rolledBack);
   const isFollowed = classed !== undefined && !classed.isFrozen;
   context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
   if (own === undefined || rolledBack === undefined || classed === undefined) {
@@ -240,7 +240,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
   if (!belongsTo(context.view, found, owner)) return settled;
   const rolledBack = await context.history.withRollbacks(owner);
-  const { deployment, isFrozen } = applyClassOf(context, rolledBack.deployment);
+  const { deployment, isFrozen } = applyClassOf(context, rolledBack);
   if (isFrozen) return settled;
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
@@ -485,7 +485,11 @@ function outcomeOf(
   if (problem?.stalled && retries.length === 0)
     return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
   if (afterMs === undefined) return settled;
-  return { kind: "waiting", afterMs, reason: problem?.message ?? "the next change is due at that time" };
+  return {
+    kind: "waiting",
+    afterMs,
+    reason: problem?.message ?? "a planned change is due when this time has passed",
+  };
 }
 
 /** Returns the time to the next check of a problem, if no watch reports the end of the problem. */

@@ -1,6 +1,6 @@
 import { children } from "../../config/contract/names.ts";
 import { defaultRevisionHistoryLimit } from "../../crds/rollout-fields.ts";
-import type { ModelSpec } from "../../crds/tts-deployment.ts";
+import type { ModelSpec, TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { LruCache } from "../../lib/lru-cache.ts";
 import { ApiError } from "../cluster/api-error.ts";
@@ -14,6 +14,7 @@ import {
   newRevision,
   parseRevision,
   type Revision,
+  type RevisionModel,
   revisionName,
   revisionSelector,
   sortedHistory,
@@ -30,6 +31,11 @@ const rememberedRevisions = 200;
 /** A TtsDeployment whose models have the settings of the revisions that `rollbackTo` names. */
 export interface RolledBackDeployment {
   readonly deployment: TtsDeployment;
+  /**
+   * The settings that the pools keep because their revision was not found, by name of the model. They contain
+   * the defaults of a class, so they must be applied after the class: the class would refuse them.
+   */
+  readonly kept: ReadonlyMap<string, RevisionModel>;
   /** The problem of a revision that does not exist, or that the operator may not read. */
   readonly problem: ReconcileProblem | undefined;
 }
@@ -37,6 +43,8 @@ export interface RolledBackDeployment {
 interface RolledBackModel {
   readonly model: ModelSpec;
   readonly isMissing: boolean;
+  /** The settings of the pool if the revision was not found. */
+  readonly kept?: RevisionModel | undefined;
   /** The message of the API server if the operator may not read the revision. */
   readonly refusal?: string | undefined;
 }
@@ -80,7 +88,7 @@ export class RevisionHistory {
   async withRollbacks(deployment: TtsDeployment): Promise<RolledBackDeployment> {
     const { models } = deployment.spec;
     if (models.every(({ rollout }) => rollout.rollbackTo === undefined))
-      return { deployment, problem: undefined };
+      return { deployment, kept: new Map(), problem: undefined };
     const found = await Promise.all(models.map((model) => this.#rolledBack(deployment, model)));
     const refusal = found.find((one) => one.refusal !== undefined)?.refusal;
     const missing = found.flatMap(({ isMissing, model }, index) =>
@@ -90,28 +98,27 @@ export class RevisionHistory {
       ...deployment,
       spec: { ...deployment.spec, models: found.map(({ model }) => model) },
     };
-    if (refusal !== undefined) return { deployment: rolledBack, problem: unreadable(refusal) };
+    const kept = new Map(
+      found.flatMap(({ model, kept: settings }) =>
+        settings === undefined ? [] : [[model.name, settings] as const],
+      ),
+    );
+    if (refusal !== undefined) return { deployment: rolledBack, kept, problem: unreadable(refusal) };
     return {
       deployment: rolledBack,
+      kept,
       problem: missing.length === 0 ? undefined : notFound(deployment, missing),
     };
   }
 
   async #rolledBack(owner: TtsDeployment, model: ModelSpec): Promise<RolledBackModel> {
-    const { name, replicas, scaling, rollout } = model;
-    if (rollout.rollbackTo === undefined) return { model, isMissing: false };
-    const pool = this.#poolOf(owner, name);
+    const { rollbackTo } = model.rollout;
+    if (rollbackTo === undefined) return { model, isMissing: false };
+    const pool = this.#poolOf(owner, model.name);
     if (pool === undefined) return { model, isMissing: true };
-    const { revision, refusal } = await this.#read(pool, rollout.rollbackTo);
-    const own = {
-      name,
-      rollout,
-      ...(replicas !== undefined && { replicas }),
-      ...(scaling !== undefined && { scaling }),
-    };
-    // If the revision does not exist, the pool keeps its settings.
-    const settings = revision?.model ?? modelOfPool(pool);
-    return { model: { ...settings, ...own }, isMissing: revision === undefined, refusal };
+    const { revision, refusal } = await this.#read(pool, rollbackTo);
+    if (revision === undefined) return { model, isMissing: true, kept: modelOfPool(pool), refusal };
+    return { model: withSettings(model, revision.model), isMissing: false };
   }
 
   #poolOf(owner: TtsDeployment, model: string): TtsModelPool | undefined {
@@ -229,6 +236,27 @@ function completePin({ pool, workload }: ObservedPool): PinnedTemplate | undefin
   const pin = readPinnedTemplate(workload.deployment);
   const { currentRevision, updateRevision } = pool.status ?? {};
   return pin?.revision === currentRevision && pin?.revision === updateRevision ? pin : undefined;
+}
+
+/** Returns the model with other settings. Its name, replicas, scaling and rollout are no settings of a revision. */
+function withSettings({ name, replicas, scaling, rollout }: ModelSpec, settings: RevisionModel): ModelSpec {
+  return {
+    ...settings,
+    name,
+    rollout,
+    ...(replicas !== undefined && { replicas }),
+    ...(scaling !== undefined && { scaling }),
+  };
+}
+
+/** Returns the spec with the settings that the pools keep because their revision was not found. */
+export function withKeptSettings(
+  spec: TtsDeploymentSpec,
+  kept: RolledBackDeployment["kept"],
+): TtsDeploymentSpec {
+  if (kept.size === 0) return spec;
+  const models = spec.models.map((model) => withSettings(model, kept.get(model.name) ?? model));
+  return { ...spec, models };
 }
 
 function notFound({ metadata }: TtsDeployment, missing: readonly string[]): ReconcileProblem {

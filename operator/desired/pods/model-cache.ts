@@ -73,7 +73,7 @@ function argumentsOf({ url, path, sha256, endpoint }: Omit<Source, "secretRef">)
 }
 
 /** Returns the ports for fetching, in addition to DNS. */
-export function fetchPorts(caches: readonly Cache[]): number[] {
+export function fetchPorts(caches: readonly (Pick<NonNullable<Cache>, "sources"> | undefined)[]): number[] {
   const sources = caches.flatMap((cache) => cache?.sources ?? []);
   // A registry may issue its tokens, and a repository may serve its files, from other hosts over HTTPS.
   return sources.flatMap(({ url, endpoint }) => [443, portOf(endpoint ?? url)]);

@@ -76,7 +76,7 @@ interface SocketRouteOptions extends ContextSocketServices {
   readonly sockets: SocketOptions & { readonly open: OpenSockets };
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly tracing: Tracing;
-  /** The value is undefined without a dashboard. */
+  /** Authenticates the sockets of the dashboard. The value is undefined if the dashboard is off. */
   readonly session: SessionSockets | undefined;
 }
 

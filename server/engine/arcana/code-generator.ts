@@ -29,6 +29,12 @@ export interface Generator {
   /**
    * Plans a phrase and writes its codes.
    * @param random returns uniform numbers in [0, 1).
+   * @param isStopped returns whether the job was stopped. The plan is then incomplete.
    */
-  generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation>;
+  generate(
+    prompt: Prompt,
+    sampling: Sampling,
+    random: () => number,
+    isStopped: () => boolean,
+  ): Promise<Generation>;
 }

@@ -55,9 +55,15 @@ export class MiniGenerator implements Generator {
     );
   }
 
-  async generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation> {
+  async generate(
+    prompt: Prompt,
+    sampling: Sampling,
+    random: () => number,
+    isStopped: () => boolean,
+  ): Promise<Generation> {
     const contexts = await this.#encode(prompt);
-    const plan = await this.#planPhones(prompt.phones, contexts.plan, new Sampler(sampling, random));
+    const planSampler = new Sampler(sampling, random);
+    const plan = await this.#planPhones(prompt.phones, contexts.plan, planSampler, isStopped);
     const temperature = sampling.temperature * codeTemperature;
     const sampler = new Sampler({ ...sampling, temperature, repetitionPenalty: 1 }, random);
     return { plan, frames: this.#frames(plan, contexts.codes, sampler, sampling.maxTokens) };
@@ -80,6 +86,7 @@ export class MiniGenerator implements Generator {
     phones: readonly Phone[],
     contexts: readonly Tensor[],
     sampler: Sampler,
+    isStopped: () => boolean,
   ): Promise<PlannedPhone[]> {
     const { heads, rows } = this.#tables;
     const recent = heads.plan.map(() => new RecentCodes(memory));
@@ -87,6 +94,7 @@ export class MiniGenerator implements Generator {
     this.#plan.reset();
     let last: readonly number[] = heads.plan;
     for (const [index, context] of contexts.entries()) {
+      if (isStopped()) break;
       const logits = await this.#plan.step(tableRows(last, rows.plan), context);
       const isAtEnd = index === 0 || index === phones.length - 1;
       const [length = 0, pitch = 0] = pickAll(logits, heads.plan, sampler, recent);

@@ -58,6 +58,7 @@ export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaPar
       { phones, speaker: settings.speaker },
       sampling,
       random,
+      () => sink.isStopped(),
     );
     const samplesOf = phones.map((phone) => {
       return codec.frameSamples * settings.stretch * (utterance.tokens[phone.token]?.stretch ?? 1);

@@ -150,6 +150,10 @@ class PitchShiftingSink implements Sink {
     return this.#sink.times(times.map(scaledTime));
   }
 
+  isStopped(): boolean {
+    return this.#sink.isStopped();
+  }
+
   /** Sends the samples that remain in the filter. */
   finish(): void {
     if (this.#converter) this.#sink.audio(this.#converter.finish(), this.#rate);

@@ -113,3 +113,18 @@ export function phraseGrowthAt(
   if (audioSpeed / processes >= fastProcess) return undefined;
   return Math.max(growthRange.least, Math.min(growthRange.most, (growthShare * audioSpeed) / streams));
 }
+
+/**
+ * The lowest speed of a process for windows. A window is up to 1.5 times as long as the window that plays
+ * while it is computed, and its context adds a tenth. The generator takes three quarters of the time of a
+ * phrase, so its speed is a third higher than the speed of the phrase.
+ */
+const leastWindowSpeed = 1.3;
+
+/**
+ * Returns whether a process computes the next window of a phrase while the previous window plays. A slower
+ * process would have a gap inside the phrase.
+ */
+export function mayUseWindowsAt({ audioSpeed, processes }: MeasuredSpeed): boolean {
+  return audioSpeed / processes >= leastWindowSpeed;
+}

@@ -12,7 +12,24 @@ export interface RewriteJob {
   readonly spec: KokoroSpec;
   /** The path of the file for the rewritten graph. */
   readonly target: string;
+  /** The paths of the files for the graph with windows. */
+  readonly parts: { readonly front: string; readonly generator: string; readonly means: string };
 }
+
+/** The graph with windows, or the reason why the model has none. */
+export type WindowsOutcome =
+  | {
+      readonly kind: "windows";
+      /** The SHA-256 digests of the files. */
+      readonly sha256: { readonly front: string; readonly generator: string; readonly means: string };
+      /** The number of means of a voice. */
+      readonly channels: number;
+      /** The lowest ratio between a line and the error of its windows, in decibels. */
+      readonly seamDecibels: number;
+      /** The largest change of a line's level by the means of its voice, in decibels. */
+      readonly levelDecibels: number;
+    }
+  | { readonly kind: "none"; readonly reason: string };
 
 export type RewriteOutcome =
   | {
@@ -21,6 +38,8 @@ export type RewriteOutcome =
       readonly sha256: string;
       /** The seconds of work for each second of audio. */
       readonly realTimeFactors: { readonly original: number; readonly rewritten: number };
+      /** Earlier versions of this program did not try windows. */
+      readonly windows?: WindowsOutcome;
     }
   | { readonly kind: "none"; readonly reason: string };
 

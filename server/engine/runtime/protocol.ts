@@ -3,8 +3,8 @@ import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/
 /**
  * The protocol between an engine process and its owner, the model tier. The protocol uses one socket and the
  * messages of `framing.ts`. The process runs one job at a time. After `windowChunks` pieces of audio, the
- * process waits for an acknowledgement before each further piece. A stop therefore takes effect within that
- * window.
+ * process waits for an acknowledgement before each further piece. The process looks for a stop before each
+ * piece, without waiting.
  */
 export const messageTypes = {
   /** Owner → process: synthesize an utterance (JSON of `{id, utterance}`). */

@@ -3,27 +3,28 @@
  * and writes. The process reads a job, runs the job, and waits if its owner has not acknowledged enough
  * audio.
  */
-import { readSync, writeSync } from "node:fs";
+import { writeSync } from "node:fs";
 import type { Message } from "../../contract/framing.ts";
 import type { Sounds, TokenTimestamp, Utterance } from "../../contract/speech.ts";
+import { OwnerMessages } from "./owner-messages.ts";
 import {
   audioMessage,
   encodeMessage,
   engineSocket,
   idMessage,
   jsonMessage,
-  messageSplitter,
   messageTypes,
   windowChunks,
 } from "./protocol.ts";
 
 /**
  * Receives the output of a synthesizer. A sink keeps the samples without a copy, so the synthesizer must not
- * change the samples afterwards. Each function returns false if the job was stopped.
+ * change the samples afterwards. `audio` and `times` return false if the job was stopped.
  */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
   times(times: readonly TokenTimestamp[]): boolean;
+  isStopped(): boolean;
 }
 
 export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<void>;
@@ -35,7 +36,7 @@ export type Read = (utterance: Utterance) => readonly Sounds[];
  * @param variant the engine's variant; empty if the engine has only one variant.
  */
 export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
-  const messages = readMessages();
+  const messages = new OwnerMessages(engineSocket);
   writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
   for (const message of messages) {
     // Other messages are ignored, because they refer to a job that has ended.
@@ -70,7 +71,7 @@ function readJob({ id, utterance }: Job, read: Read): void {
 async function speakJob(
   { id, utterance }: Job,
   synthesize: Synthesize,
-  messages: Iterator<Message>,
+  messages: OwnerMessages,
 ): Promise<void> {
   writeAll(idMessage(messageTypes.begun, id));
   const sink = new JobSink(id, messages);
@@ -91,7 +92,7 @@ const pieceMs = { first: 50, most: 400 };
 
 class JobSink implements Sink {
   readonly #id: number;
-  readonly #messages: Iterator<Message>;
+  readonly #messages: OwnerMessages;
   #held: Int16Array[] = [];
   #heldSamples = 0;
   #rate = 0;
@@ -99,7 +100,7 @@ class JobSink implements Sink {
   #unacknowledged = 0;
   #stopped = false;
 
-  constructor(id: number, messages: Iterator<Message>) {
+  constructor(id: number, messages: OwnerMessages) {
     this.#id = id;
     this.#messages = messages;
   }
@@ -108,7 +109,7 @@ class JobSink implements Sink {
     this.#rate = rate;
     this.#heldSamples += samples.length;
     this.#held.push(samples);
-    if (this.#heldSamples * 1000 < this.#pieceMs * rate) return !this.#stopped;
+    if (this.#heldSamples * 1000 < this.#pieceMs * rate) return !this.isStopped();
     this.#pieceMs = Math.min(2 * this.#pieceMs, pieceMs.most);
     return this.#send();
   }
@@ -118,8 +119,14 @@ class JobSink implements Sink {
     this.#send();
   }
 
+  /** Reads the messages that have arrived, so that a stop takes effect before the next piece. */
+  isStopped(): boolean {
+    while (!this.#stopped && this.#messages.hasArrived()) this.#receive();
+    return this.#stopped;
+  }
+
   #send(): boolean {
-    while (!this.#stopped && this.#unacknowledged >= windowChunks) this.#receive();
+    while (!this.isStopped() && this.#unacknowledged >= windowChunks) this.#receive();
     if (!this.#stopped && this.#heldSamples > 0) {
       writeAll(audioMessage(this.#id, this.#rate, this.#held));
       this.#unacknowledged++;
@@ -130,10 +137,9 @@ class JobSink implements Sink {
   }
 
   times(times: readonly TokenTimestamp[]): boolean {
-    if (!this.#stopped && times.length > 0) {
-      writeAll(jsonMessage(messageTypes.times, { id: this.#id, times }));
-    }
-    return !this.#stopped;
+    if (this.isStopped()) return false;
+    if (times.length > 0) writeAll(jsonMessage(messageTypes.times, { id: this.#id, times }));
+    return true;
   }
 
   #receive(): void {
@@ -146,31 +152,6 @@ class JobSink implements Sink {
       else this.#unacknowledged--;
     }
   }
-}
-
-/**
- * Returns an iterator over the messages. Unlike a generator, the iterator can be used again after a loop has
- * ended early.
- */
-function readMessages(): IterableIterator<Message> {
-  const splitter = messageSplitter();
-  const waiting: Message[] = [];
-  const piece = Buffer.alloc(64 * 1024);
-  const next = (): IteratorResult<Message> => {
-    while (waiting.length === 0) {
-      const length = readSync(engineSocket, piece);
-      if (length === 0) return { done: true, value: undefined };
-      waiting.push(...splitter.push(Buffer.from(piece.subarray(0, length))));
-    }
-    const value = waiting.shift();
-    return value ? { done: false, value } : { done: true, value: undefined };
-  };
-  return {
-    next,
-    [Symbol.iterator]() {
-      return this;
-    },
-  };
 }
 
 function writeAll(bytes: Buffer): void {

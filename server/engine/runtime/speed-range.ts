@@ -17,7 +17,7 @@ export function withinSpeedRange(synthesize: Synthesize, reach: SpeedRange): Syn
   return (utterance, sink) => {
     const plan = planStretch(utterance, reach);
     if (!plan) return synthesize(utterance, sink);
-    const speech = new WholeSpeech();
+    const speech = new WholeSpeech(sink);
     const spoken = synthesize(plan.supported, speech);
     if (spoken instanceof Promise) return spoken.then(() => sendStretched(speech.whole(), plan, sink));
     sendStretched(speech.whole(), plan, sink);
@@ -63,19 +63,32 @@ interface Whole {
 
 /** Collects the audio of one utterance. The text front end limits the length of an utterance. */
 class WholeSpeech implements Sink {
+  readonly #target: Sink;
   readonly #tokenTimes: TokenTimestamp[] = [];
   readonly #pieces: Int16Array[] = [];
   #rate = 0;
 
+  /**
+   * Creates a collector.
+   * @param target the sink of the stretched audio. A stop of its job stops the engine too.
+   */
+  constructor(target: Sink) {
+    this.#target = target;
+  }
+
   audio(samples: Int16Array, rate: number): boolean {
     this.#pieces.push(samples);
     this.#rate = rate;
-    return true;
+    return !this.isStopped();
   }
 
   times(times: readonly TokenTimestamp[]): boolean {
     this.#tokenTimes.push(...times);
-    return true;
+    return !this.isStopped();
+  }
+
+  isStopped(): boolean {
+    return this.#target.isStopped();
   }
 
   whole(): Whole {

@@ -79,13 +79,13 @@ function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
 
-/** Reads a word that has a fixed reading, such as "24/7" or "C++". */
-function readSaying(
-  { text, word }: NormalizationWindow,
-  { sayings }: LanguageRules,
-): WordReading | undefined {
-  const saying = sayings[text];
+/** Reads a word that has a fixed reading, such as "24/7" or "C++". "El 24/7" in Spanish is a date. */
+function readSaying(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const { text, word } = window;
+  const saying = language.sayings[text];
   if (saying === undefined) return undefined;
+  const date = readDate(window, language);
+  if (date) return date;
   return { spoken: [saying], ...(text.includes("(") && { after: word.after.replace(")", "") }) };
 }
 
@@ -274,6 +274,20 @@ function asciiDigit(character: string): string {
   return String(value);
 }
 
+/** Splits a token at the commas of its reading, because an engine pauses only at punctuation after a token. */
+function splitAtCommas(token: WrittenToken): WrittenToken[] {
+  if (!token.text.includes(",")) return [token];
+  const parts = token.text.split(/, ?/u);
+  const texts = parts.filter((part) => part !== "");
+  return texts.map((text, at) => ({
+    ...token,
+    text,
+    before: at === 0 ? token.before : "",
+    after: at < parts.length - 1 ? `,${at === texts.length - 1 ? token.after : ""}` : token.after,
+    paragraphEnd: at === texts.length - 1 && token.paragraphEnd,
+  }));
+}
+
 /** The queue of tokens. The queue contains the last words that were read, and the tokens that follow. */
 class Tokens {
   readonly #read: Reader;
@@ -325,8 +339,8 @@ class Tokens {
     const after =
       at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^(?:,[-–—]+|[.()-]+)/u, "");
     const spoken = { ...token, text, before, after };
-    if (text !== "") yield* this.#hold(spoken);
-    else this.#join(spoken, at > 0);
+    if (text === "") this.#join(spoken, at > 0);
+    else for (const part of splitAtCommas(spoken)) yield* this.#hold(part);
   }
 
   *#hold(token: WrittenToken): Generator<WrittenItem> {

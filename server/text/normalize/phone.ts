@@ -47,10 +47,17 @@ export function readPhone(window: NormalizationWindow, language: LanguageRules):
     if (isSpaced(written.trim(), window, count, language))
       return {
         ...sayGroups(groups.slice(0, count), language),
-        before: window.word.before.replace(/\($/u, ""),
+        before: closesInside(window, count) ? window.word.before.replace(/\($/u, "") : window.word.before,
       };
   }
   return isCalled(window, language) ? sayGroups([text], language) : undefined;
+}
+
+/** Returns whether a parenthesis closes inside the number, as in "(555) 123-4567". */
+function closesInside(window: NormalizationWindow, count: number): boolean {
+  return Array.from({ length: count - 1 }, (_, at) => window.at(at)).some(
+    (group) => group?.after.startsWith(")") === true || group?.text.includes(")") === true,
+  );
 }
 
 function isSpaced(
@@ -98,10 +105,18 @@ function isCalled(window: NormalizationWindow, { callWords }: LanguageRules): bo
   return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
 }
 
+/** Returns the words of the groups, with a comma between two groups so that a listener can write along. */
 function sayGroups(groups: readonly string[], language: LanguageRules): WordReading {
-  const spoken = groups.map((group) => {
-    const plus = group.startsWith("+") ? language.plus : "";
-    return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));
+  const last = groups.length - 1;
+  const spoken = groups.map((group, at) => {
+    const parts = group.split(/[-./]/u).map((part) => sayGroup(part, language));
+    const words = parts.filter((part) => part !== "").join(", ");
+    return words === "" || at === last || group === "0" ? words : `${words},`;
   });
   return { spoken };
+}
+
+function sayGroup(group: string, language: LanguageRules): string {
+  const plus = group.startsWith("+") ? language.plus : "";
+  return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));
 }

@@ -1,5 +1,5 @@
 /**
- * Tests the ValidatingAdmissionPolicy of the chart (`admissionPolicy.enabled`): the operator works with this
+ * Tests the ValidatingAdmissionPolicy of the chart (`admissionPolicy.writes=All`): the operator works with this
  * policy, and another user of the operator's token cannot write other objects.
  */
 import { execFile } from "node:child_process";
@@ -28,8 +28,8 @@ beforeAll(async () => {
   thief = new ClusterClient(house.proxy.connection(), { clock: systemClock });
   const { stdout } = await promisify(execFile)(join(plane.address.binDirectory, "helm"), [
     ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
-    ...["--set", `admissionPolicy.enabled=true,serviceAccount.name=${house.namespace}-tts-operator`],
-    ...["--show-only", "templates/admission-policy.yaml"],
+    ...["--set", `admissionPolicy.writes=All,serviceAccount.name=${house.namespace}-tts-operator`],
+    ...["--show-only", "templates/writes-policy.yaml"],
   ]);
   await kubectlOrThrow(plane.address, ["apply", "-f", "-"], stdout);
   // The API server enforces a new policy with a delay.
@@ -52,7 +52,7 @@ async function attempt(object: object): Promise<string> {
 }
 
 /** The client does not repeat messages about Secrets. */
-const hidden = "422 Invalid";
+const hidden = "403 Forbidden";
 
 function secret(name: string, type: string, more: object = {}) {
   const metadata = { name, namespace: house.namespace, ...more };
@@ -80,6 +80,17 @@ async function deployment(spec: object) {
     kind: "Deployment",
     metadata: await child("theirs"),
     spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } },
+  };
+}
+
+async function job(spec: object) {
+  const containers = [{ name: "main", image: "theirs:1" }];
+  const pod = { restartPolicy: "Never", automountServiceAccountToken: false, containers, ...spec };
+  return {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: await child("their-job"),
+    spec: { template: { spec: pod } },
   };
 }
 
@@ -154,7 +165,7 @@ describe("with the chart's ValidatingAdmissionPolicy", () => {
     const type = "kubernetes.io/service-account-token";
     const metadata = { ...(await child("stolen")), annotations };
     expect(await attempt(secret("stolen", type, metadata))).toContain(hidden);
-    expect(await attempt(secret("own", "Opaque", await child("own")))).toBe("allowed");
+    expect(await attempt(secret("own", "Opaque", await child("own")))).toContain(hidden);
     // The API server itself accepts the object.
     await house.admin.create(secret("stolen", type, metadata) as KubernetesObject);
   });
@@ -179,6 +190,29 @@ describe("with the chart's ValidatingAdmissionPolicy", () => {
     ],
   ])("the operator's token cannot create pods with %s", async (_what, spec, rejection) => {
     expect(await attempt(await deployment(spec))).toContain(rejection);
+  });
+
+  it.each<[string, object, string]>([
+    ["a ServiceAccount", { serviceAccountName: "demo-api" }, "no ServiceAccount and no token"],
+    ["a token", { automountServiceAccountToken: true }, "no ServiceAccount and no token"],
+    [
+      "a projected token",
+      { volumes: [{ name: "v", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }] },
+      "no ServiceAccount and no token",
+    ],
+    ["the network of the node", { hostNetwork: true }, "may not use the network"],
+    ["a folder of the node", { volumes: [{ name: "v", hostPath: { path: "/" } }] }, "may not mount folders"],
+    [
+      "a privileged container",
+      { containers: [{ name: "main", image: "i", securityContext: { privileged: true } }] },
+      "may not be privileged",
+    ],
+  ])("the operator's token cannot create a Job whose pod has %s", async (_what, spec, rejection) => {
+    expect(await attempt(await job(spec))).toContain(rejection);
+  });
+
+  it("a Job without a ServiceAccount is allowed", async () => {
+    expect(await attempt(await job({}))).toBe("allowed");
   });
 
   it("pods with the ServiceAccount of their TtsDeployment are allowed", async () => {

@@ -26,6 +26,28 @@ async function numbered(number: string): Promise<void> {
 }
 
 /**
+ * Acts like an engine whose audio does not end. After its second piece, the engine waits for a byte on the
+ * standard input. The argument `stretched` makes the engine slower than the audio is requested.
+ */
+async function gated(argument: string): Promise<void> {
+  const { serveJobs } = await import("../../../server/engine/runtime/serve-jobs.ts");
+  const { withinSpeedRange } = await import("../../../server/engine/runtime/speed-range.ts");
+  const piece = new Int16Array(8_000);
+  const standardInput = 0; // `process.stdin` would make reads from the descriptor return without waiting.
+  const least = argument === "stretched" ? 2 : 1;
+  const synthesize = withinSpeedRange(
+    (_, sink) => {
+      for (let pieces = 1; sink.audio(piece, 8_000); pieces++) {
+        if (pieces === 2) readSync(standardInput, Buffer.alloc(1));
+        if (pieces === 20) throw new Error("the engine was not stopped");
+      }
+    },
+    { least, most: 4 },
+  );
+  await serveJobs(synthesize);
+}
+
+/**
  * Acts like `numbered`, but the first processes of a folder end when an utterance arrives, without reading
  * it.
  */
@@ -109,6 +131,7 @@ function openAllDescriptors(): number[] {
 const programs: Readonly<Record<string, (argument: string) => Promise<void>>> = {
   absent,
   telling: numbered,
+  gated,
   "telling-after": numberedAfter,
   owner,
   "generator-owner": generatorOwner,

@@ -3,10 +3,17 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { models } from "../../../config/contract/models.ts";
 import { Scaling } from "../../../crds/scaling.ts";
+import { wordLimits } from "../../../server/api/oovs/limits.ts";
+import { longestSentence } from "../../../server/api/oovs/sentence.ts";
+import { defaultLimits } from "../../../server/api/request/limits.ts";
+import { longestPhonemes } from "../../../server/contract/text/phonemes.ts";
+import { maxEntries } from "../../../server/store/lexicon.ts";
 import { granted, plannedDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 
 const root = join(import.meta.dirname, "../../..");
+const mebibyte = 1024 * 1024;
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 /** Returns the part of a file that the group of the pattern matches. */
@@ -15,6 +22,66 @@ function found(path: string, pattern: RegExp): string {
   if (value === undefined) throw new Error(`${path} does not contain ${pattern}`);
   return value;
 }
+
+describe("docs/reference/text-limits.md", () => {
+  const page = read("docs/reference/text-limits.md");
+  const source = (path: string, name: string) =>
+    Number(found(path, new RegExp(`${name}(?: =|:) ([\\d_]+)`)).replaceAll("_", ""));
+  const count = (value: number) => value.toLocaleString("en-US");
+
+  it.each([
+    ["text of mist by HTTP", models.mist.maxTextLength ?? 0, "| text | COUNT characters | none |"],
+    [
+      "text of mist in the playground",
+      models.mist.maxDashboardTextLength,
+      "| text | COUNT characters | 3,000",
+    ],
+    [
+      "text of arcana in the playground",
+      models.arcana.maxDashboardTextLength,
+      "1,000 characters | COUNT characters",
+    ],
+    ["body in MiB", defaultLimits.bodyBytes / mebibyte, "| body | COUNT MiB | COUNT MiB |"],
+    ["audio of a JSON response in MiB", defaultLimits.jsonAudioBytes / mebibyte, "JSON response | COUNT MiB"],
+    ["headers in KiB", defaultLimits.headerBytes / 1024, "headers of a request | COUNT KiB"],
+    ["pronunciation", longestPhonemes, "| pronunciation | COUNT characters |"],
+    ["lexicon", maxEntries, "| lexicon of a team | COUNT words |"],
+    ["saved sentence", longestSentence, "| saved sentence | COUNT characters"],
+    ["GET /v1/oovs", wordLimits.most, "| COUNT words; the default is 1,000 |"],
+    ["pause", source("server/text/markup.ts", "maxPauseMs"), "| COUNT ms each"],
+    ["all pauses", source("server/text/markup.ts", "maxPausesMs"), "COUNT ms in one text |"],
+    ["speed factors", source("server/api/request/speech-request.ts", "maxInlineValues"), "COUNT numbers |"],
+    ["word", source("server/text/tokens.ts", "maxTokenCharacters"), "| word | COUNT characters |"],
+    [
+      "sentence",
+      source("server/api/sockets/socket-settings.ts", "longestMistText"),
+      "| one sentence | COUNT char",
+    ],
+    [
+      "waiting text",
+      source("server/api/sockets/text-socket.ts", "longestBacklog"),
+      "| COUNT characters (UTF-16) |",
+    ],
+    [
+      "custom lexicon",
+      source("server/api/sockets/v1/custom-lexicon.ts", "mostEntries"),
+      "a context | COUNT words |",
+    ],
+    [
+      "words of a request",
+      source("server/model/vocabulary/vocabulary.ts", "maxFound"),
+      "request | COUNT words |",
+    ],
+    ["words of a key", source("server/store/oov-store.ts", "maxWordsOfKey"), "of a key | COUNT words |"],
+    [
+      "API key",
+      source("server/api/access/authenticate.ts", "maxTokenLength"),
+      "in a header | COUNT characters |",
+    ],
+  ])("has the limit of the code: %s", (_what, limit, row) => {
+    expect(page).toContain(row.replaceAll("COUNT", count(limit)));
+  });
+});
 
 describe("docs/reference/support-matrix.md", () => {
   const page = read("docs/reference/support-matrix.md");

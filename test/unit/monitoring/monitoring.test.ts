@@ -6,6 +6,7 @@ import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
 import { apiMetrics, modelMetrics, operatorMetrics, sentSeries } from "../../support/server/metrics.ts";
 
 const root = join(import.meta.dirname, "../../..");
+const runbooks = await readdir(join(root, "docs/runbooks"));
 const dashboards = (await readdir(join(root, "config/grafana"))).filter((name) => name.endsWith(".json"));
 
 interface Rule {
@@ -74,6 +75,15 @@ function expectToExist(query: string): void {
   }
 }
 
+/** Checks that a metric of the query has each label by which the query groups its result. */
+function expectGroupsToExist(query: string): void {
+  const known = new Set(discoveryLabels);
+  for (const { metric } of selectors(query)) for (const label of series.get(metric) ?? []) known.add(label);
+  for (const [, labels = ""] of query.matchAll(/\bby\s*\(([^)]*)\)/g)) {
+    for (const label of labels.split(",")) expect([...known], query).toContain(label.trim());
+  }
+}
+
 describe("the Grafana dashboards", () => {
   it.each(dashboards)("%s queries only existing metrics and labels", async (file) => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana", file), "utf8"));
@@ -81,7 +91,10 @@ describe("the Grafana dashboards", () => {
       panel.targets.map(({ expr }) => expr),
     );
     expect(queries.length).toBeGreaterThan(5);
-    for (const query of queries) expectToExist(query);
+    for (const query of queries) {
+      expectToExist(query);
+      expectGroupsToExist(query);
+    }
   });
 
   it("show every metric that arcana sends, and docs/reference/metrics-otlp.md documents it", async () => {
@@ -114,7 +127,26 @@ describe("the Prometheus rules", () => {
       expect(annotations?.runbook_url).toMatch(new RegExp(`/docs/runbooks/${alert}\\.md$`));
       expect(["warning", "critical"]).toContain(labels?.severity);
     }
-    const pages = (await readdir(join(root, "docs/runbooks"))).map((file) => file.replace(/\.md$/, ""));
-    expect(pages.toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
+    expect(runbooks.map((file) => file.replace(/\.md$/, "")).toSorted()).toEqual(
+      alerts.map(({ alert }) => alert).toSorted(),
+    );
+  });
+});
+
+describe("the runbooks", () => {
+  const query = /```promql\n([^`]+)```\n\n(.*)/;
+
+  it.each(runbooks)("%s queries only existing metrics and labels, and explains the result", async (file) => {
+    const [, queries = "", explanation] =
+      query.exec(await readFile(join(root, "docs/runbooks", file), "utf8")) ?? [];
+    for (const line of queries.trim().split("\n")) {
+      expectToExist(line);
+      expectGroupsToExist(line);
+    }
+    expect(explanation).toMatch(/^The (result|first query) /);
+  });
+
+  it("would fail this test with a label that no metric of the query has", () => {
+    expect(() => expectGroupsToExist("sum by (model) (rate(http_errors_total[5m]))")).toThrow();
   });
 });

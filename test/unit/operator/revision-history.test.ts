@@ -1,9 +1,14 @@
+import { Value } from "typebox/value";
 import { describe, expect, it } from "vitest";
+import { TtsClassSpecSchema } from "../../../crds/tts-class.ts";
+import { ClassAllocations } from "../../../operator/classes/class-allocations.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import type { ClusterCache } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import { modelPool, withDesiredSpec } from "../../../operator/desired/model-pool.ts";
-import { RevisionHistory } from "../../../operator/reconcile/revision-history.ts";
+import type { TtsClass } from "../../../operator/facts/observed.ts";
+import { applyClassOf } from "../../../operator/reconcile/class-of.ts";
+import { RevisionHistory, withKeptSettings } from "../../../operator/reconcile/revision-history.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { ttsDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 
@@ -17,19 +22,64 @@ const deployment = ttsDeployment({}, [
 ]);
 const pool = withDesiredSpec(deployment, live);
 
-/** Returns a history whose requests fail with this error. */
-function refusedHistory(failure: Error): RevisionHistory {
-  const client = { get: () => Promise.reject(failure) } as unknown as ClusterClient;
-  const view = { get: () => live } as unknown as ClusterCache;
+function historyOf(get: () => Promise<undefined>, found = live): RevisionHistory {
+  const client = { get } as unknown as ClusterClient;
+  const view = { get: () => found } as unknown as ClusterCache;
   return new RevisionHistory(client, view, new FakeClock());
 }
+
+/** Returns a history whose requests fail with this error. */
+const refusedHistory = (failure: Error) => historyOf(() => Promise.reject(failure));
+
+describe("a revision that does not exist, of a model under a class", () => {
+  const spec = Value.Default(TtsClassSpecSchema, {
+    defaults: { images: { mist: "class.example/mist" } },
+    acceleratorProfiles: [{ name: "l4", accelerator: { nodeSelector: { gpu: "l4" } } }],
+    limits: { allowedImages: ["own.example"], accelerators: "Profiles" },
+  }) as TtsClass["spec"];
+  const only = {
+    apiVersion: "tts.svc.dev/v1alpha1",
+    kind: "TtsClass",
+    metadata: { name: "c" },
+    spec,
+  } as const;
+  const view = { isNamespaced: false, knowsAll: () => true, group: () => [only], ids: () => [] };
+  const resolve = (rolledBack: Parameters<typeof applyClassOf>[1]) =>
+    applyClassOf(
+      { view: view as unknown as ClusterCache, classes: new ClassAllocations(), settings: {} },
+      rolledBack,
+    );
+  const written = (more: object) => {
+    const own = { name: "mist", kind: "mist", acceleratorProfile: "l4", ...more };
+    return ttsDeployment({ className: "c", api: { image: "own.example/api" } }, [own]);
+  };
+  const accepted = resolve({ deployment: written({}), kept: new Map(), problem: undefined }).deployment;
+  const running = withDesiredSpec(accepted, live);
+  const rollback = { maxConcurrentStreams: 3, rollout: { rollbackTo: "0123456789" } };
+
+  it("keeps the settings of the pool, which the limits of the class do not apply to", async () => {
+    const history = historyOf(() => Promise.resolve(undefined), running);
+    const found = await history.withRollbacks(written(rollback));
+    expect(found.problem?.reason).toBe("RevisionNotFound");
+    const { decision, deployment: kept, record } = resolve(found);
+    expect(decision).toMatchObject({ accepted: true });
+    const [was = expect.unreachable("the model")] = accepted.spec.models;
+    const streams = was.maxConcurrentStreams;
+    const image = "class.example/mist";
+    expect(kept.spec.models).toMatchObject([
+      { image, accelerator: was.accelerator, rollout: rollback.rollout },
+    ]);
+    expect(kept.spec.models[0]?.maxConcurrentStreams).toBe(streams);
+    expect(JSON.parse(record?.spec ?? "")).toEqual(kept.spec);
+  });
+});
 
 describe("a history that the operator may not read", () => {
   const forbidden = new ApiError({ status: 403, reason: "Forbidden", message: "no right to get it." });
 
   it("keeps the settings of the pool, and reports the message of the API server", async () => {
-    const { deployment: found, problem } = await refusedHistory(forbidden).withRollbacks(deployment);
-    expect(found.spec.models).toMatchObject([{ name: "mist", image: "server:7" }]);
+    const { deployment: found, kept, problem } = await refusedHistory(forbidden).withRollbacks(deployment);
+    expect(withKeptSettings(found.spec, kept).models).toMatchObject([{ name: "mist", image: "server:7" }]);
     expect(problem).toMatchObject({ reason: "HistoryUnreadable", stalled: true });
     expect(problem?.message).toContain("rollbackTo names: no right to get it. The pods keep their settings.");
   });

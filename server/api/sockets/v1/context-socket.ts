@@ -186,7 +186,10 @@ export class ContextSocket implements OpenSocket {
     const envelope = decode(frame);
     if (envelope) this.#handle(envelope);
     else {
-      this.#report(connectionId, invalid("The frame is not a valid message of this protocol."));
+      this.#report(
+        connectionId,
+        invalid("The frame is not a valid message; send JSON in text frames, or protobuf in binary frames."),
+      );
       this.#close("undecodable");
     }
   }
@@ -207,7 +210,11 @@ export class ContextSocket implements OpenSocket {
     else if (payload.case === "text") this.#text(contextId, payload.value);
     else if (payload.case === "end") this.#contexts.get(contextId)?.end();
     else if (payload.case === "cancel") this.#cancel(contextId);
-    else this.#report(connectionId, invalid("The message has no known payload."));
+    else
+      this.#report(
+        connectionId,
+        invalid("The message has no known payload; send config, start, text, end or cancel."),
+      );
   }
 
   async #configure({ authorization, license, defaults }: ConnectionConfig): Promise<void> {

@@ -223,6 +223,7 @@ export const englishWords: LanguageWords = {
     req = request
     sq.ft sqft = square foot`),
   sayings: wordTable(`
+    24/7/365 = twenty-four seven three sixty-five
     24/7 = twenty-four seven
     9/11 = nine eleven
     50/50 = fifty fifty
@@ -280,6 +281,7 @@ export const englishWords: LanguageWords = {
     fri = Friday
     sat = Saturday
     sun = Sunday`),
+  dayParts: wordSet("morning afternoon evening night noon"),
   callWords: wordSet("call dial phone tel tel. telephone text fax"),
   abbreviations: {
     dotted: wordTable(`

@@ -201,6 +201,7 @@ export const frenchWords: LanguageWords = {
     an = an
     pers = personne`),
   sayings: wordTable(`
+    24/7/365 = vingt-quatre sept trois cent soixante-cinq
     24/7 = vingt-quatre sept
     24/24 = vingt-quatre sur vingt-quatre
     7/7 = sept sur sept
@@ -251,6 +252,7 @@ export const frenchWords: LanguageWords = {
     ven = vendredi
     sam = samedi
     dim = dimanche`),
+  dayParts: wordSet("matin midi après-midi soir nuit"),
   callWords: wordSet("tél tél. tel téléphone"),
   abbreviations: {
     dotted: wordTable(`

@@ -200,12 +200,13 @@ export const germanWords: LanguageWords = {
     Pers P = Person
     Stk St = Stück`),
   sayings: wordTable(`
+    24/7/365 = vierundzwanzig sieben dreihundertfünfundsechzig
     24/7 = vierundzwanzig sieben
     50/50 = fünfzig fünfzig
     C++ = C plus plus
     C# = C sharp
     und/oder = und oder`),
-  joints: wordSet("bis und oder - – — & +"),
+  joints: wordSet("bis und oder u - – — & +"),
   dateLeads: { always: wordSet(""), unlessFraction: wordSet("") },
   percent: ownEntries({ "%": "Prozent", "‰": "Promille" }),
   percentGender: "masculine",
@@ -243,6 +244,10 @@ export const germanWords: LanguageWords = {
     fr = Freitag
     sa = Samstag
     so = Sonntag`),
+  dayParts: wordSet("früh morgen vormittag mittag nachmittag abend nacht"),
+  sentenceStarters: wordSet(
+    "Ab Aber Alle Alles Als Am An Auch Auf Aus Außerdem Bei Beim Bis Bitte Da Danach Dann Das Dazu Den Denn Der Des Deshalb Die Dies Diese Dieser Dieses Doch Dort Du Ein Eine Einen Einer Er Es Für Gegen Heute Hier Ich Im In Jede Jeder Jedes Kein Keine Man Mein Meine Mit Nach Nicht Nun Nur Ob Oder Ohne Seit Sie Sind So Sonst Über Um Und Uns Unser Unsere Unter Vielen Vom Von Vor Wann War Was Weil Wenn Wer Wie Wir Wird Wo Zu Zum Zur Zwischen",
+  ),
   callWords: new Set(["tel", "telefon", "rufen sie", "wählen sie", "notruf"]),
   abbreviations: {
     dotted: wordTable(`
@@ -253,6 +258,7 @@ export const germanWords: LanguageWords = {
       fr = Frau
       usw = und so weiter
       bzw = beziehungsweise
+      u = und
       ca = circa
       nr = Nummer
       str = Straße

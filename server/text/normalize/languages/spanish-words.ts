@@ -200,6 +200,7 @@ export const spanishWords: LanguageWords = {
     sem = semana
     pers = persona`),
   sayings: wordTable(`
+    24/7/365 = veinticuatro siete trescientos sesenta y cinco
     24/7 = veinticuatro siete
     50/50 = cincuenta cincuenta
     C++ = ce más más
@@ -244,6 +245,7 @@ export const spanishWords: LanguageWords = {
     vie = viernes
     sáb = sábado
     dom = domingo`),
+  dayParts: wordSet("mañana mediodía tarde noche"),
   callWords: new Set(["tel", "teléfono", "llame al", "llamar al", "llama al", "marque el"]),
   abbreviations: {
     dotted: wordTable(`

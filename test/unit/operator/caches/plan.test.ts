@@ -70,7 +70,7 @@ function podOf(job: Job, status: Json, spec: Json = {}): Pod {
 }
 
 function ended(job: Job, message: string, exitCode = 1, reason?: string): Pod {
-  const state = { terminated: { exitCode, message, ...(reason && { reason }) } };
+  const state = { terminated: { exitCode, message, finishedAt: at(-3), ...(reason && { reason }) } };
   const fetch = { name: "fetch", image: "", imageID: "", ready: false, restartCount: 0, state };
   return podOf(job, { phase: "Failed", containerStatuses: [fetch] });
 }
@@ -130,17 +130,42 @@ describe("the plan of a TtsModelCache", () => {
     expect(planModelCache(observed(cacheOf({}, { fetched }), { claim: undefined })).fetched).toBeUndefined();
   });
 
-  it("records the result of a complete Job", () => {
+  it("records the result of a complete Job, with the time at which its container ended", () => {
     const cache = cacheOf();
     const job = jobOf(cache, 0, "Complete");
     const result: CacheResult = { outcome: "filled", files: 2, bytes: 7, fetched: 1, removed: 0 };
     const pods = [ended(job, JSON.stringify(result), 0)];
     expect(planModelCache(observed(cache, { jobs: [job], pods })).fetched).toEqual({
       ...fetchedOf(cache),
-      time: at(0),
+      time: at(-3),
       files: 2,
       bytes: 7,
     });
+  });
+
+  it.each(["Complete", "Failed"] as const)(
+    "waits for the end of the container of a Job that is %s",
+    (end) => {
+      const cache = cacheOf();
+      const job = jobOf(cache, 0, end);
+      const pods = [podOf(job, { phase: "Running" })];
+      expect(planModelCache(observed(cache, { jobs: [job], pods }))).toMatchObject({
+        state: { kind: "fetching" },
+        start: undefined,
+        surplus: [],
+        fetched: undefined,
+        failure: undefined,
+      });
+    },
+  );
+
+  it("does not wait for a pod that is being deleted, because its node may be lost", () => {
+    const cache = cacheOf();
+    const job = jobOf(cache, 0, "Failed");
+    const pod = podOf(job, { phase: "Running" });
+    const deleted = { ...pod, metadata: { ...pod.metadata, deletionTimestamp: at(-1) } };
+    const plan = planModelCache(observed(cache, { jobs: [job], pods: [deleted] }));
+    expect(plan.failure?.reason).toBe("FetchInterrupted");
   });
 
   it("removes a Job of other contents, and does not start a Job of the same name before it is deleted", () => {

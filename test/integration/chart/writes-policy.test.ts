@@ -25,7 +25,7 @@ beforeAll(async () => {
   const { stdout } = await promisify(execFile)(join(address.binDirectory, "helm"), [
     ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
     ...["--set", `fullnameOverride=${house.namespace}-tts-operator`],
-    ...["--show-only", "templates/secret-policy.yaml"],
+    ...["--show-only", "templates/writes-policy.yaml"],
   ]);
   policies = stdout;
   await kubectlOrThrow(address, ["apply", "-f", "-"], policies);
@@ -93,6 +93,23 @@ describe("the policy for the operator's Secrets", () => {
     await house.until(async () => (await accepted()).includes("\n"), "the rotation of the token");
   });
 
+  it("lets the operator repair its Secret after a change of labels, entries and the token", async () => {
+    const own = async () => house.mustGet("Secret", "demo-token");
+    const before = await own();
+    const changes = {
+      metadata: { labels: { "app.kubernetes.io/managed-by": null, "tts.svc.dev/deployment": null } },
+      data: { token: "eA==", more: "YQ==" },
+    };
+    await house.kubectl("patch", "secret", "demo-token", "--type=merge", "-p", JSON.stringify(changes));
+    await house.until(async () => {
+      const { metadata, data } = await own();
+      const { token, accepted } = data as Record<string, string>;
+      const isKept = token === (before.data as Record<string, string>).token && accepted !== undefined;
+      return isKept && metadata.labels?.["tts.svc.dev/deployment"] === "demo";
+    }, "the repaired Secret");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+  });
+
   it.each<[string, object]>([
     [
       "a token of a ServiceAccount",
@@ -124,7 +141,7 @@ describe("the policy for the operator's Secrets", () => {
     const { code, stderr } = await asOperator("create", object);
     expect(code).not.toBe(0);
     expect(stderr).toMatch(
-      /ValidatingAdmissionPolicy .*-secrets-.* denied request: The operator (writes|changes) only/,
+      /ValidatingAdmissionPolicy .*-writes-.* denied request: The operator (writes|changes) only/,
     );
   });
 
