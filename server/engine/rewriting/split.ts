@@ -60,7 +60,10 @@ function sourceOf(outline: GraphOutline): string {
 function only({ nodes }: GraphOutline, what: string, isWanted: (node: GraphNode) => boolean): GraphNode {
   const found = nodes.filter(isWanted);
   const [node] = found;
-  if (!node || found.length > 1) throw new Error(`the graph has ${found.length} of one ${what}`);
+  if (!node || found.length > 1)
+    throw new Error(
+      `the graph has ${found.length} nodes that may be the ${what}, and exactly one is required`,
+    );
   return node;
 }
 
