@@ -46,7 +46,7 @@ export class Container implements AsyncDisposable {
       return new Container("docker", ["run", ...options, ...published, reference, ...words]);
     }
     const root = join(folder, "container");
-    mkdirSync(root);
+    for (const mounted of ["proc", "dev"]) mkdirSync(join(root, mounted), { recursive: true });
     const archive = join(folder, "container.tar");
     await run("crane", "export", reference, archive);
     execFileSync("tar", ["--extract", "--file", archive, "--directory", root]);

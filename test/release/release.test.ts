@@ -212,6 +212,7 @@ describe("a signed statement", () => {
 });
 
 describe("the charts in the registry", () => {
+  const kubernetes = ["--kube-version", "1.36.0"];
   const oci = (chart: string) => [
     `oci://${registry.address}/svc-tts/charts/${chart}`,
     "--version",
@@ -220,7 +221,8 @@ describe("the charts in the registry", () => {
   ];
 
   it.each(charts)("%s has the bytes of the package in the files of the release", async (chart) => {
-    const target = join(folder, "pulled");
+    const target = join(folder, `pulled-${chart}`);
+    mkdirSync(target);
     await run("helm", "pull", ...oci(chart), "--destination", target);
     const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
     const name = `${chart}-${version}.tgz`;
@@ -228,14 +230,7 @@ describe("the charts in the registry", () => {
   });
 
   it("start the operator and the server by digest without any value", async () => {
-    const rendered = await run(
-      "helm",
-      "template",
-      "tts-operator",
-      ...oci("tts-operator"),
-      "--kube-version",
-      "1.36.0",
-    );
+    const rendered = await run("helm", "template", "tts-operator", ...oci("tts-operator"), ...kubernetes);
     const objects = parseAllDocuments(rendered).map((document) => document.toJS());
     const deployment = objects.find((object) => object?.kind === "Deployment");
     const [container] = deployment.spec.template.spec.containers;
@@ -246,6 +241,7 @@ describe("the charts in the registry", () => {
       "template",
       "demo",
       ...oci("tts-deployment"),
+      ...kubernetes,
       "--show-only",
       "templates/tests/speak.yaml",
     );
@@ -259,14 +255,7 @@ describe("the charts in the registry", () => {
         .filter((object) => object?.kind === "CustomResourceDefinition")
         .map((object) => object.metadata.name)
         .toSorted();
-    const rendered = await run(
-      "helm",
-      "template",
-      "tts-operator",
-      ...oci("tts-operator"),
-      "--kube-version",
-      "1.36.0",
-    );
+    const rendered = await run("helm", "template", "tts-operator", ...oci("tts-operator"), ...kubernetes);
     expect(names(rendered)).toHaveLength(4);
     expect(names(readFileSync(join(out, "files/crds.yaml"), "utf8"))).toEqual(names(rendered));
   });
