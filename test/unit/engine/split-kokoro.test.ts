@@ -49,17 +49,17 @@ describe("splitAtGenerator", () => {
     {
       what: "no such convolution",
       choice: { strides: [8, 6] },
-      problem: "0 nodes that may be the transposed convolution with stride 10",
+      problem: "the graph must have one transposed convolution with stride 10; it has 0",
     },
     {
       what: "two such convolutions",
       choice: { strides: [10, 10] },
-      problem: "2 nodes that may be the transposed convolution with stride 10",
+      problem: "the graph must have one transposed convolution with stride 10; it has 2",
     },
     {
       what: "two Fourier transforms",
       choice: { transforms: 2 },
-      problem: "2 nodes that may be the Fourier transform",
+      problem: "the graph must have one Fourier transform; it has 2",
     },
   ])("rejects a graph with $what", ({ choice, problem }) => {
     expect(() => splitAtGenerator(kokoroGraph(choice))).toThrow(problem);
