@@ -49,7 +49,7 @@ deps: ## install libflite1 for English voices (Debian, as root)
 
 ##@ Test
 
-# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind and fuzz.
+# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, test-release and fuzz.
 .PHONY: test
 test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one of the long tests (SEED=… selects it)
 	@$(NODE) test/run/main.ts
@@ -130,6 +130,11 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
 
+# The first run builds cosign (five minutes), and needs root and Debian, or Docker or Podman.
+.PHONY: test-release
+test-release: node_modules/.installed ## build a release twice, push it to a local registry and verify it (6 minutes)
+	@$(BIN)/vitest run --project release
+
 .PHONY: test-deps
 test-deps: deps ## install FFmpeg and nftables for the tests
 	@export PATH="$$PATH:/sbin:/usr/sbin"; for needed in ffmpeg:ffmpeg nft:nftables; do \
@@ -158,8 +163,8 @@ agent-loop: node_modules/.installed deps ## print the transcript of a voice agen
 bench-load-balancing: node_modules/.installed ## simulate load balancing of several API processes: docs/benchmarks-load-balancing.md
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
-# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 adds clients of every
-# pool.
+# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 measures the operator alone,
+# with streams in every pool, and writes docs/benchmarks-operator-traffic.md.
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## measure the operator next to its twin in Go: docs/benchmarks-operator.md (35 minutes)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts
@@ -169,6 +174,20 @@ bench-operator: node_modules/.installed ## measure the operator next to its twin
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh --print-values $(if $(PUSH),--push)
+
+# KEY=cosign.key signs with a key, and KEYLESS=1 with the identity of a workflow. The files are in .run/release.
+.PHONY: release
+release: release-images release-publish ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/tts KEY=cosign.key
+
+.PHONY: release-images
+release-images: node_modules/.installed ## build reproducible images for the architecture of this machine
+	@$(NODE) tools/release/main.ts images --out .run/release/build
+
+# BUILDS=folder,folder lists the results of release-images on machines of several architectures.
+.PHONY: release-publish
+release-publish: node_modules/.installed ## add charts, CRDs and SBOMs to the images of release-images, push and sign them
+	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --out ".run/release/$(VERSION)" \
+		--builds "$(or $(BUILDS),.run/release/build)" $(if $(KEYLESS),--keyless,--key "$(KEY)")
 
 # The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image

@@ -95,6 +95,17 @@ export default defineConfig({
       },
       {
         test: {
+          name: "release",
+          include: ["test/release/*.test.ts"],
+          sequence: { groupOrder: 13 },
+          // The hook builds the images twice, and cosign the first time.
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: 4 * HOOK_LIMIT_MS,
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
           exclude: [replacesOperator],

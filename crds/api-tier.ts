@@ -110,8 +110,7 @@ const Route = Type.Object(
           ),
         },
         {
-          description:
-            "The Ingress that the operator creates. `{}` creates one of the cluster's default class.",
+          description: "The Ingress that the operator creates. With `{}` it has the cluster's default class.",
         },
       ),
     ),
@@ -199,7 +198,10 @@ const RateLimit = Type.Object(
       ),
     ),
   },
-  { description: "Default limits for each API key. The limits of a key override them." },
+  {
+    description:
+      "Limits for each API key. A key may have its own limits of requests and streams, which override these limits. The limits of WebSockets apply to every key.",
+  },
 );
 
 const Sqlite = Type.Object(
@@ -249,7 +251,7 @@ const Postgres = Type.Object(
       {
         rule: "self.url.contains('?sslmode=')",
         message:
-          "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network",
+          "api.keys.postgres.url must end in ?sslmode=verify-full or, on a trusted network, in ?sslmode=no-verify or ?sslmode=disable",
         fieldPath: ".url",
       },
       {

@@ -99,3 +99,28 @@ export const ReplicaCounts = {
   ),
   capacity: Capacity,
 };
+
+const Seconds = (description: string) => Type.Integer({ minimum: 0, description });
+
+/** The times of the phases from the creation of a pod to its readiness. */
+export const ColdStart = Type.Object(
+  {
+    pod: Type.String({ maxLength: 253, description: "Name of the pod." }),
+    createdAt: Type.String({
+      format: "date-time",
+      maxLength: 64,
+      description: "Time at which the pod was created.",
+    }),
+    schedulingSeconds: Seconds("Time until the pod was assigned to a node."),
+    imageSeconds: Seconds("Time for pulling images, mounting volumes and starting containers."),
+    modelSeconds: Seconds(
+      "Time for fetching model files in the pod. 0 if the files are in a TtsModelCache or in the image.",
+    ),
+    warmUpSeconds: Seconds("Time from the start of the model container until it was ready."),
+    totalSeconds: Seconds("Time from the creation of the pod until it was ready."),
+  },
+  {
+    description:
+      "The start of the newest pod that became ready, by phase. The value is kept when the pod is deleted.",
+  },
+);

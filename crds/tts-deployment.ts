@@ -5,6 +5,7 @@ import { licenseKey } from "../config/contract/names.ts";
 import { Accelerator } from "./accelerator-fields.ts";
 import { Api } from "./api-tier.ts";
 import { Cache } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   Cidr,
   DisruptionBudget,
@@ -170,7 +171,7 @@ const NetworkPolicy = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Create NetworkPolicies. Model pods accept connections only from API pods, and open only connections that they need. API pods may connect only to models, DNS, the Kubernetes API server and the license issuer. The cluster's network plugin must enforce NetworkPolicies.",
+        "Create NetworkPolicies. Model pods accept connections only from API pods and from the namespaces of metricsFrom. API pods may connect to the models, DNS and the Kubernetes API server, and to the ports of the services that the spec names: Valkey, the database, the identity provider and the license issuer. Model pods may connect only to the sources of their files and to the telemetry backend. The cluster's network plugin must enforce NetworkPolicies.",
     }),
     apiServer: Type.Object(
       {
@@ -269,6 +270,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     networkPolicy: NetworkPolicy,
     internalToken: InternalToken,
     telemetry: Type.Optional(TelemetrySchema),
+    downloads: Type.Optional(Downloads),
   },
   { description: "The desired state of the service." },
 );
@@ -297,7 +299,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
         }),
         streams: Type.String({
           maxLength: 32,
-          description: "Concurrent streams that all pools together can serve.",
+          description:
+            "Concurrent streams that the ready replicas of all pools can serve. With scaling, the streams in use are in front, for example `12/32`.",
         }),
       },
       { description: "Values for the columns of `kubectl get`." },

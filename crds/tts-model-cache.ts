@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { Toleration } from "./accelerator-fields.ts";
 import { ModelSource } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   ImagePullSecrets,
   labelValuePattern,
@@ -124,6 +125,19 @@ export const TtsModelCacheSpecSchema = Type.Object(
         ...atomicList,
         description: "Taints that the fetching pod tolerates.",
       }),
+    ),
+    downloads: Type.Optional(Downloads),
+    networkPolicy: Type.Optional(
+      Type.Object(
+        {
+          enabled: Type.Boolean({
+            default: false,
+            description:
+              "Create a NetworkPolicy for the pods that fetch the files. They accept connections only from the operator, which reads their progress, and may connect only to DNS and to the ports of the sources. The cluster's network plugin must enforce NetworkPolicies.",
+          }),
+        },
+        { description: "NetworkPolicy of the pods that fetch the files." },
+      ),
     ),
   },
   {

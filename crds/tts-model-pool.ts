@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { Accelerator } from "./accelerator-fields.ts";
 import { Cache } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   DisruptionBudget,
   Drain,
@@ -24,7 +25,7 @@ import {
 import { fixed } from "./keywords.ts";
 import { Rollout } from "./rollout-fields.ts";
 import { Scaling } from "./scaling.ts";
-import { CanaryStatus, Conditions, ReplicaCounts } from "./status-fields.ts";
+import { CanaryStatus, ColdStart, Conditions, ReplicaCounts } from "./status-fields.ts";
 import { PodTelemetry } from "./telemetry.ts";
 
 /**
@@ -71,6 +72,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
     topologySpread: Type.Optional(TopologySpread),
     podDisruptionBudget: DisruptionBudget,
     telemetry: Type.Optional(PodTelemetry),
+    downloads: Type.Optional(Downloads),
     maxConcurrentStreams: MaxConcurrentStreams,
     rollout: Rollout,
     drain: Drain,
@@ -102,6 +104,7 @@ export const TtsModelPoolStatusSchema = Type.Object(
     ),
     selector: Type.String({ maxLength: 512, description: "Label selector of the pods, for autoscalers." }),
     canary: Type.Optional(CanaryStatus),
+    coldStart: Type.Optional(ColdStart),
     conditions: Conditions,
   },
   { description: "The observed state of the pool." },

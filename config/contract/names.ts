@@ -108,6 +108,8 @@ export const children = {
   token: (deployment: string) => `${deployment}-token`,
   /** The claim of a TtsModelCache, in the namespace of the cache. */
   cacheClaim: (cache: string) => `${cache}-models`,
+  /** The NetworkPolicy of the pods that fetch the files of a TtsModelCache. */
+  cacheNetworkPolicy: (cache: string) => `${cache}-fetch`,
   /** A Job of a TtsModelCache. Each attempt of each generation has its own Job. */
   cacheJob: (cache: string, generation: number, attempt: number) => `${cache}-fetch-${generation}-${attempt}`,
 } as const;
@@ -141,6 +143,8 @@ export const paths = {
   oidcClientSecret: "/var/run/svc-tts/oidc",
   oidcCa: "/var/run/svc-tts/oidc-ca",
   models: "/var/lib/svc-tts/models",
+  /** Folder of the certificate authorities of downloads. */
+  downloadsCa: "/etc/svc-tts/downloads-ca",
   /** Folder of the collector's credentials. */
   telemetryAuth: "/var/run/svc-tts/telemetry/auth",
   telemetryCa: "/var/run/svc-tts/telemetry/ca",
@@ -208,7 +212,7 @@ export const env = {
   oidcGroups: "SVC_TTS_OIDC_GROUPS",
   /** The time for which the API keys of a database stay valid while the database is unavailable. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
-  /** Limits of API keys for which no limits are set. */
+  /** Default limits of API keys. They apply to keys without limits of their own. */
   keyRequestsPerMinute: "SVC_TTS_KEY_REQUESTS_PER_MINUTE",
   keyStreams: "SVC_TTS_KEY_STREAMS",
   /** URL of Valkey or Redis, in which API replicas share the counts for these limits. */

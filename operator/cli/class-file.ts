@@ -15,12 +15,14 @@ export async function readClassFile(file: string): Promise<TtsClassSpec> {
   const found = await parse(file);
   const { unknown } = sortFields(TtsClassSpecSchema, found);
   if (unknown.length > 0)
-    throw new UsageError(`${file} contains ${unknown[0]}, which is no field of a TtsClass`);
+    throw new UsageError(
+      `${file} contains ${unknown[0]}, which is not a field of a TtsClass; remove or correct the field`,
+    );
   const spec = Value.Default(TtsClassSpecSchema, found);
   if (schema.Check(spec)) return spec;
   const [first] = schema.Errors(spec);
   throw new UsageError(
-    `${file} is not the spec of a TtsClass: ${first?.instancePath || "/"} ${first?.message}`,
+    `${file} is not the spec of a TtsClass: ${first?.instancePath || "/"} ${first?.message}; correct this field`,
   );
 }
 

@@ -76,7 +76,8 @@ export async function rollbackCommand(words: readonly string[], terminal: Termin
     throw new UsageError(
       "rollback takes the names of a TtsDeployment and of one of its models, for example: tts-operator rollback demo mist -n speech",
     );
-  if (cancel && to !== undefined) throw new UsageError("rollback: --cancel and --to exclude each other");
+  if (cancel && to !== undefined)
+    throw new UsageError("rollback: --cancel and --to cannot be combined; use one of them");
   const { client, namespace } = await reachCluster(options, terminal);
   try {
     const deployment = await readDeployment(client, { namespace, name });
@@ -85,8 +86,23 @@ export async function rollbackCommand(words: readonly string[], terminal: Termin
       : await startRollback(client, deployment, model, to);
     terminal.print(`${message}\n`);
     return 0;
+  } catch (error) {
+    if (!(error instanceof PatchForbidden)) throw error;
+    terminal.complain(`tts-operator: ${error.message}\n`);
+    terminal.print(`${error.command}\n`);
+    return 1;
   } finally {
     client.close();
+  }
+}
+
+/** The error for a user who may not patch the TtsDeployment, with the command for a user who may. */
+class PatchForbidden extends Error {
+  readonly command: string;
+
+  constructor(message: string, command: string, options: ErrorOptions) {
+    super(message, options);
+    this.command = command;
   }
 }
 
@@ -138,11 +154,12 @@ async function setRollback(
   try {
     await client.patchFields({ apiVersion, kind, namespace, name }, operations, fieldManager);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403)
-      throw new UsageError(
-        `you may not change TtsDeployment ${name}: ${error.message}; if a repository manages it, set rollout.rollbackTo there`,
-        { cause: error },
-      );
-    throw error;
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    throw new PatchForbidden(
+      `you may not change TtsDeployment ${name}: ${error.message.replace(/\.$/, "")}. A user with this right can run the command below. If a repository manages the object, set rollout.rollbackTo there.`,
+      // The names of objects and revisions contain no quotation marks.
+      `kubectl patch ttsdeployment ${name} -n ${namespace} --type=json -p '${JSON.stringify(operations)}'`,
+      { cause: error },
+    );
   }
 }

@@ -105,7 +105,9 @@ async function connectByKubeconfig(path: string, { context, clock }: ConnectOpti
   let config = load();
   const cluster = config.getCurrentCluster();
   if (cluster === null)
-    throw new Error(`kubeconfig ${path} has no cluster for context ${config.getCurrentContext()}`);
+    throw new Error(
+      `kubeconfig ${path} has no cluster for context ${config.getCurrentContext()}; select another context, or add the cluster`,
+    );
   const remembered = remember(async () => {
     const requestOptions: Record<string, unknown> = {};
     await config.applyToHTTPSOptions(requestOptions);

@@ -63,12 +63,12 @@ export type ReflectorOptions = Selection & {
   /** Watch only the object with this name, without a list (RBAC: `get` and `watch`). */
   name?: string;
   /**
-   * Never list objects (RBAC: only `watch`). A watch without a version first reports the existing objects.
+   * Whether to only watch objects and never list them (RBAC: only `watch`). A watch without a version first reports the existing objects.
    * The operator does not know which of them is the last, so `synced` only means that the watch has begun.
    */
   neverList?: boolean;
   /**
-   * Request only the metadata of the objects, so that the server does not send their content. It is always
+   * Whether to request only the metadata of the objects, so that the server does not send their content. It is always
    * true for Secrets.
    */
   metadataOnly?: boolean;

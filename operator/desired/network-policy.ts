@@ -1,15 +1,17 @@
-import { children, labels, ports } from "../../config/contract/names.ts";
-import { type Child, childMetadata } from "../facts/child-metadata.ts";
+import { children, fieldManager, labels, ports } from "../../config/contract/names.ts";
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
+import { type Child, cacheChildMetadata, cacheSelector, childMetadata } from "../facts/child-metadata.ts";
 import type {
   V1NetworkPolicyEgressRule,
   V1NetworkPolicyPeer,
   V1NetworkPolicyPort,
   V1NetworkPolicySpec,
 } from "../facts/kubernetes-object.ts";
-import type { TtsDeployment } from "../facts/observed.ts";
+import type { TtsDeployment, TtsModelCache } from "../facts/observed.ts";
 import { databasePorts, providerPorts } from "./pods/api-keys.ts";
 import { tlsIngressPorts } from "./pods/api-tls.ts";
 import { apiSelector } from "./pods/deployment.ts";
+import { downloadPorts } from "./pods/downloads.ts";
 import { fetchPorts } from "./pods/model-cache.ts";
 import { limitPorts } from "./pods/rate-limit.ts";
 import { telemetryPorts } from "./pods/telemetry.ts";
@@ -21,13 +23,48 @@ export type NetworkPolicyChild = Child<{
 }>;
 
 /**
- * Returns the NetworkPolicies. Clients may connect to API pods, and only API pods may connect to model pods.
- * The pods may open only connections that they need.
+ * Returns the NetworkPolicies. Clients may connect to API pods. Only API pods, and the namespaces of
+ * `metricsFrom`, may connect to model pods. The pods may open only connections that they need.
  */
 export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];
   return [apiPolicy(owner), modelPolicy(owner)];
 }
+
+/** Returns the NetworkPolicy of the pods that fetch the files of a cache, or undefined if it is disabled. */
+export function cacheNetworkPolicy(
+  owner: TtsModelCache,
+  defaults: Pick<TtsClassSpec["defaults"], "downloads"> = {},
+): NetworkPolicyChild | undefined {
+  const { networkPolicy, preset, sources, downloads = defaults.downloads } = owner.spec;
+  if (networkPolicy?.enabled !== true) return undefined;
+  const out = [
+    ...(preset === undefined ? [] : [443]),
+    ...fetchPorts([{ ...(sources && { sources }) }]),
+    ...downloadPorts(downloads),
+  ];
+  const outPorts = [...new Set(out)].sort((a, b) => a - b);
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: cacheChildMetadata(owner, children.cacheNetworkPolicy(owner.metadata.name)),
+    spec: {
+      podSelector: { matchLabels: cacheSelector(owner) },
+      policyTypes: ["Ingress", "Egress"],
+      // The operator reads the progress. Its namespace is not part of the specification.
+      ingress: [{ from: [{ namespaceSelector: {}, podSelector: operatorPods }], ports: tcp(ports.model) }],
+      egress: [
+        ...names,
+        toNetworks(
+          [],
+          outPorts.sort((a, b) => a - b),
+        ),
+      ],
+    },
+  };
+}
+
+const operatorPods = { matchLabels: { [labels.name]: fieldManager, [labels.component]: "operator" } };
 
 function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { apiServer, licenseEgress } = owner.spec.networkPolicy;
@@ -70,6 +107,7 @@ function modelPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { networkPolicy, models, telemetry } = owner.spec;
   const out = [
     ...fetchPorts(models.map(({ cache }) => cache)),
+    ...(models.some(({ cache }) => cache?.sources) ? downloadPorts(owner.spec.downloads) : []),
     ...(telemetry === undefined ? [] : telemetryPorts(telemetry)),
   ];
   const outPorts = [...new Set(out)].sort((a, b) => a - b);

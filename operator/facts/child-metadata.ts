@@ -67,6 +67,11 @@ export function cacheLabels({ metadata }: TtsModelCache): Record<string, string>
   };
 }
 
+/** Selects the pods that fetch the files of a TtsModelCache. */
+export function cacheSelector({ metadata }: TtsModelCache): Record<string, string> {
+  return { [labels.modelCache]: metadata.name, [labels.component]: "model-cache" };
+}
+
 export function cacheChildMetadata(
   owner: TtsModelCache,
   name: string,

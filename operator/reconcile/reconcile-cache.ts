@@ -1,10 +1,11 @@
 import type { CacheProgress } from "../../config/contract/model-cache.ts";
-import { modelCacheFinalizer } from "../../config/contract/names.ts";
+import { modelCacheFinalizer, children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
 import { type ModelCachePlan, type ObservedModelCache, planModelCache, podsOf } from "../caches/plan.ts";
 import { type CacheClasses, cacheProblem, classOfCache } from "../classes/cache-limits.ts";
 import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
+import { cacheNetworkPolicy } from "../desired/network-policy.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { Claim, Job, Pod, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
@@ -39,17 +40,28 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
   const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
+  const policy = cacheNetworkPolicy(cache, defaults);
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
+    ...(policy === undefined || isDeleted ? [] : [policy]),
     ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server, defaults)]),
   ];
   const result = await context.writer.ensureAll(cache, children);
+  if (policy === undefined) await removeNetworkPolicy(context, cache);
   const problem = combineProblems(result.problems);
   await writeStatus(context, cache, modelCacheStatus(observed, plan, problem));
   // Jobs are removed only after the status contains their results.
   for (const job of plan.surplus) if (!job.metadata.deletionTimestamp) await context.writer.remove(job);
   if (result.failure !== undefined) throw result.failure;
   return outcomeOf(observed, plan, problem?.message);
+}
+
+/** Removes the NetworkPolicy that the operator created before `networkPolicy` was disabled. */
+async function removeNetworkPolicy({ view, writer }: ReconcileContext, cache: TtsModelCache): Promise<void> {
+  const { namespace, name } = cache.metadata;
+  const found = view.get("NetworkPolicy", `${namespace}/${names.cacheNetworkPolicy(name)}`);
+  if (found === undefined || !isOwnedBy(found, cache)) return;
+  if (found.metadata.deletionTimestamp === undefined) await writer.remove(found);
 }
 
 function outcomeOf(

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { CallObserver } from "../cluster/client.ts";
+import type { TtsModelCache } from "../facts/observed.ts";
 import type { Operator } from "./start.ts";
 import type { QueueObserver } from "./work-queue.ts";
 
@@ -115,7 +116,7 @@ export function watchMetrics(
   });
 }
 
-type RunningOperator = Pick<Operator, "leading" | "deployments">;
+type RunningOperator = Pick<Operator, "leading" | "deployments" | "pools" | "modelCaches">;
 
 /** Creates the metric `leader_election_master_status` of client-go. */
 export function leaderMetrics(
@@ -239,5 +240,66 @@ export function resourceMetrics(
         metric.set({ ...labels, pool, state: "ready" }, readyReplicas);
       }
     },
+  );
+}
+
+const phasesOfColdStart = {
+  scheduling: "schedulingSeconds",
+  image: "imageSeconds",
+  model: "modelSeconds",
+  warmUp: "warmUpSeconds",
+} as const;
+
+/** Creates the metrics of pools and model caches. Only the leader reports them. */
+export function modelStatusMetrics(registry: Registry, operator: () => RunningOperator | undefined): void {
+  const leader = () => (operator()?.leading() === true ? operator() : undefined);
+  new Gauge({
+    name: "svc_tts_operator_cold_start_seconds",
+    help: "Duration of the last cold start of a pool by phase; absent until a pod of the pool was ready",
+    registers: [registry],
+    labelNames: [...of, "pool", "phase"],
+    collect() {
+      this.reset();
+      for (const { metadata, spec, status } of leader()?.pools() ?? []) {
+        const { coldStart } = status ?? {};
+        if (coldStart === undefined) continue;
+        const labels = { namespace: metadata.namespace, name: spec.deployment, pool: spec.pool };
+        for (const [phase, field] of Object.entries(phasesOfColdStart))
+          this.set({ ...labels, phase }, coldStart[field]);
+      }
+    },
+  });
+  const ofCache = (
+    name: string,
+    help: string,
+    read: (status: NonNullable<TtsModelCache["status"]>) => number | undefined,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      labelNames: [...of],
+      collect() {
+        this.reset();
+        for (const { metadata, status } of leader()?.modelCaches() ?? []) {
+          const value = status && read(status);
+          if (value !== undefined) this.set({ namespace: metadata.namespace, name: metadata.name }, value);
+        }
+      },
+    });
+  ofCache(
+    "svc_tts_operator_model_cache_bytes",
+    "Size of the fetched files of each TtsModelCache; absent until the first progress",
+    ({ progress, fetched }) => (progress ?? fetched)?.bytes,
+  );
+  ofCache(
+    "svc_tts_operator_model_cache_files",
+    "Number of complete files of each TtsModelCache; absent until the first progress",
+    ({ progress, fetched }) => (progress ?? fetched)?.files,
+  );
+  ofCache(
+    "svc_tts_operator_model_cache_failed_attempts",
+    "Failed attempts to fetch the current specification of each TtsModelCache; 0 after a success",
+    ({ failure }) => failure?.attempts ?? 0,
   );
 }

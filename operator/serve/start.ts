@@ -9,7 +9,7 @@ import { EventRecorder } from "../cluster/events.ts";
 import { LeaderElection } from "../cluster/lease.ts";
 import type { Reflector, ReflectorObserver, WatchState } from "../cluster/reflector.ts";
 import { Secrets } from "../cluster/secrets.ts";
-import type { Pod, TtsDeployment } from "../facts/observed.ts";
+import type { Pod, TtsDeployment, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
 import type { Settings } from "../facts/settings.ts";
 import { LicenseAllocations } from "../license/shares.ts";
@@ -97,6 +97,10 @@ export interface Operator {
   leading(): boolean;
   /** Returns the last reported state of every TtsDeployment. */
   deployments(): Iterable<TtsDeployment>;
+  /** Returns the last reported state of every TtsModelPool. */
+  pools(): Iterable<TtsModelPool>;
+  /** Returns the last reported state of every TtsModelCache. */
+  modelCaches(): Iterable<TtsModelCache>;
   activity(): Activity;
   /**
    * Returns the number of failing watches by kind and namespace. The namespace is empty if one watch covers
@@ -144,6 +148,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const election = lead(options, workOnce(context, queue), clock);
   return {
     deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
+    pools: () => view.all("TtsModelPool") as Iterable<TtsModelPool>,
+    modelCaches: () => view.all("TtsModelCache") as Iterable<TtsModelCache>,
     leading: () => election?.leading ?? true,
     failingWatches: () => countWatches([...view.failing(), ...secrets.failing()]),
     activity: () => ({

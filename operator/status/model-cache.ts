@@ -122,7 +122,7 @@ function mountable({ claim, cache, mounting }: ObservedModelCache): ConditionSta
     return [{ type, status: "True", reason: "Mountable", message }];
   const where =
     nodes.length > 1
-      ? `its pods have the nodes ${nodes.join(", ")}`
+      ? `its pods are on the nodes ${nodes.join(", ")}`
       : `pod ${elsewhere?.metadata.name} cannot be scheduled on the node of the volume`;
   const advice =
     "Use a claim with ReadWriteMany in another TtsModelCache, or keep all pods on one node, for example with one replica or podTemplate.spec.nodeSelector.";

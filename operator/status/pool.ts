@@ -12,6 +12,7 @@ import type {
 import { claimOf, type RolloutPlan } from "../rollout/plan.ts";
 import { schedulerMessage } from "../workload/diagnosis.ts";
 import { type DesiredWorkload, readyReplicas, type WorkloadState, workloadState } from "../workload/state.ts";
+import { coldStartOf } from "./cold-start.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { scalingFindings } from "./scaling.ts";
 
@@ -31,6 +32,7 @@ export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): Tt
   const state = reconcile.problem ? ofProblem(reconcile.problem) : rolloutState(observed, reconcile);
   const canary = reconcile.plan ? reconcile.plan.nextCanary : pool.status?.canary;
   const ready = readyReplicas(workload);
+  const coldStart = coldStartOf(pool, workload.pods);
   const observedGeneration = pool.metadata.generation;
   return {
     observedGeneration,
@@ -44,6 +46,7 @@ export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): Tt
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
     ...(canary && { canary }),
+    ...(coldStart && { coldStart }),
     conditions: settleConditions(
       pool.status?.conditions,
       [

@@ -19,6 +19,7 @@ import {
   readOtherContents,
   writeContents,
 } from "./contents.ts";
+import { requireLinksInside } from "./links.ts";
 import type { FillProgress } from "./progress.ts";
 import { claimPreset, isBelow, removeBlocking, removeSurplus } from "./removal.ts";
 
@@ -60,6 +61,7 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
     ...(staleMs !== undefined && { staleMs }),
   };
   await mkdir(folder, { recursive: true });
+  await requireLinksInside(folder, { paths: [], folders: [stateFolder] });
   return withLock(join(folder, stateFolder, "lock"), lock, async (lockSignal) => {
     const held = { ...options, signal: lockSignal };
     const files = await filesOf(plan.sources ?? [], held);
@@ -72,6 +74,7 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
     // The record is written first, so that files of an interrupted attempt are removed later.
     await writeContents(folder, owner, known);
     const kept = mergeContents(wanted, await readOtherContents(folder, owner, log));
+    await requireLinksInside(folder, { paths: known.files, folders: known.presets.flatMap(foldersOfPreset) });
     await removeBlocking(folder, known, kept);
     if (preset !== undefined) await claimPreset(folder, preset.id);
     const fetched =
@@ -100,6 +103,11 @@ function presetOf(id: string, isAccepted: boolean): InstallablePreset {
       `svc-tts does not know the digests of all files of ${id}; name its files with sha256 in spec.sources instead of spec.preset`,
     );
   return withDigests(preset, {});
+}
+
+/** Returns the folders that the installation of a preset writes to. */
+function foldersOfPreset(id: string): string[] {
+  return [id, stagingName(id)];
 }
 
 interface PlannedFile extends FileToFetch {
@@ -144,6 +152,8 @@ async function fetchFiles(files: readonly PlannedFile[], options: FillOptions): 
   let fetched = 0;
   for (const file of files) {
     const { path } = file;
+    // The volume may have changed during the download of other files.
+    await requireLinksInside(folder, { paths: [path, join(stateFolder, path)], folders: [] });
     const outcome = await download(file, {
       folder,
       log,

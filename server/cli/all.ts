@@ -23,6 +23,8 @@ type Ports = Readonly<Record<Part, number>>;
 
 const parts: readonly Part[] = ["mist", "arcana", "api"];
 const host = "127.0.0.1";
+/** Every IPv4 address of the machine or of the container. */
+const allInterfaces = "0.0.0.0";
 /** The longest time for which running streams may continue when the tiers are stopped. */
 const drainSeconds = 5;
 /** A tier that is still running this long after the stop signal is killed. */
@@ -42,6 +44,9 @@ export const allCommand: Command = {
       value: "MODEL",
       help: "install this model in the background, like `svc-tts models get MODEL`; its voices are available after the installation",
     },
+    "all-interfaces": {
+      help: "accept connections to the API from other machines, which a container needs; the model tiers stay local",
+    },
   },
   notes: [
     "PORT_OFFSET=N shifts all three ports. DEV=1 restarts a tier when its files change.",
@@ -50,7 +55,9 @@ export const allCommand: Command = {
   run: runAll,
 };
 
-async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<number> {
+async function runAll(shell: Shell, options: OptionValues): Promise<number> {
+  const { fetch: modelId } = options;
+  const apiHost = options["all-interfaces"] ? allInterfaces : host;
   if (modelId !== undefined) requireFetchable(modelId);
   const offset = readPortOffset(shell.env);
   const shifted: Ports = {
@@ -68,7 +75,11 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
   const stop = new AbortController();
   const signal = AbortSignal.any([shell.signal, stop.signal]);
   const running = parts.map(
-    (part) => new RunningPart(shell, part, partEnvironment(shell.env, part, shifted[part], files)),
+    (part) =>
+      new RunningPart(shell, part, {
+        ...partEnvironment(shell.env, part, shifted[part], files),
+        [names.host]: part === "api" ? apiHost : host,
+      }),
   );
   const naturalVoice = { speaker: "af_heart", modelId: "mist", text: "Hello! This is a natural voice." };
   const example = curlCommand(shifted.api, files.key, naturalVoice, "heart.wav");
@@ -191,7 +202,6 @@ function partEnvironment(inherited: Environment, part: Part, port: number, files
   return {
     ...inherited,
     ...(usesInstalledModels(part, inherited) && { [names.modelsDir]: modelsFolder(inherited) }),
-    [names.host]: host,
     [names.port]: String(port),
     [names.logLevel]: inherited[names.logLevel] ?? "warn",
     [names.drainSeconds]: String(drainSeconds),

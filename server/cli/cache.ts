@@ -106,7 +106,7 @@ async function report(file: string | undefined, result: CacheResult): Promise<vo
 async function serveProgress(progress: FillProgress, port: string, { env }: Shell): Promise<Server> {
   const number = Number(port);
   if (!Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new UsageError("--port must be a port number.");
+    throw new UsageError(`--port must be an integer from 0 to 65535; it is ${JSON.stringify(port)}.`);
   const server = createServer((request, response) => {
     if (request.method !== "GET" || request.url !== cacheProgressPath) response.writeHead(404).end();
     else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(progress.report));

@@ -26,7 +26,9 @@ export const fetchCommand: Command = {
     if (folder === undefined || folder === "")
       throw new UsageError(`Set --into FOLDER or ${names.voicesDir}.`);
     if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256))
-      throw new UsageError("--sha256 must be 64 hexadecimal digits in lower case.");
+      throw new UsageError(
+        `--sha256 must be 64 hexadecimal digits in lower case; it is ${JSON.stringify(sha256)}.`,
+      );
     const log = pino({ level: shell.env[names.logLevel] || "info", name: "fetch", messageKey: "message" });
     const credentials = Object.fromEntries(
       credentialVariables.map((name) => [name, shell.env[name] || undefined]).filter(([, value]) => value),

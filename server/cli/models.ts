@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Command, Option, OptionValues, Shell } from "../../lib/command-line.ts";
+import type { WindowsOutcome } from "../engine/rewriting/rewrite.ts";
 import { FetchFailure } from "../fetch/failure.ts";
 import { installPreset } from "../presets/install.ts";
 import { type Installation, modelsFolder, readInstallation, removePreset } from "../presets/installed.ts";
@@ -142,7 +143,14 @@ function graphOf({ rewriting }: Installation): string {
   if (rewriting === undefined) return "";
   if (rewriting.kind === "none") return `The graph of the model was not rewritten: ${rewriting.reason}.`;
   const { original, rewritten } = rewriting.realTimeFactors;
-  return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds of computation. The audio is the same.`;
+  return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds of computation. The audio is the same.${windowsOf(rewriting.windows)}`;
+}
+
+function windowsOf(windows: WindowsOutcome | undefined): string {
+  if (windows === undefined) return "";
+  return windows.kind === "windows"
+    ? " The first audio comes earlier, because the first phrase of a text is synthesized in parts (windows)."
+    : ` The first phrase of a text is synthesized as a whole: ${windows.reason}.`;
 }
 
 function description(preset: Preset, folder: string, installation: Installation | undefined): string {

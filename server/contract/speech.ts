@@ -120,6 +120,8 @@ export interface Utterance {
   readonly dueAtMs?: number;
   /** Whether this is the first utterance of a stream. The client has no audio yet. */
   readonly isFirst?: boolean;
+  /** Whether the engine may send the audio of a line in windows, before it has computed the whole line. */
+  readonly inWindows?: boolean;
 }
 
 /** The time of one token in the audio of an utterance, in seconds from the utterance's first sample. */

@@ -146,7 +146,8 @@ function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyRepl
     return sendProblem(reply, request, new Failure(code, message, options));
   }
   request.failure = failure;
-  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
+  if (failure.code === "internal")
+    request.log.error({ err: failure.cause }, "an unexpected error occurred; report it with this log");
   if (failure.code === "store_unavailable")
     request.log.error({ err: failure.cause }, "the database of the dashboard is not available");
   if (failure.retryAfterSeconds !== undefined)

@@ -42,14 +42,27 @@ export function readInvocation<KnownVoice extends ListedVoice>(
   const voice = findVoice(body.speaker);
   if (models[body.modelId].tier !== tier) {
     throw invalid([
-      { pointer: "/modelId", detail: `The ${tier} model tier does not serve the model ${body.modelId}.` },
+      {
+        pointer: "/modelId",
+        detail: `is ${body.modelId}, which the model tier ${tier} does not serve; send the request to its own tier`,
+      },
     ]);
   }
   if (!voice?.models.includes(body.modelId)) {
-    throw invalid([{ pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this ID.` }]);
+    throw invalid([
+      {
+        pointer: "/speaker",
+        detail: `must be a voice of ${body.modelId}; GET /voices lists the voices`,
+      },
+    ]);
   }
   if (voice.language !== body.lang) {
-    throw invalid([{ pointer: "/lang", detail: `The language of voice ${voice.id} is ${voice.language}.` }]);
+    throw invalid([
+      {
+        pointer: "/lang",
+        detail: `must be ${voice.language}, the language of the voice ${voice.id}`,
+      },
+    ]);
   }
   return { invocation: body, voice };
 }

@@ -235,7 +235,7 @@ function watchEngines(registry: TierRegistry, engines: () => readonly Engine[]):
   });
   new Gauge({
     name: "svc_tts_engine_up",
-    help: "1 while the engine runs or restarts within its restart budget, else 0",
+    help: "1 while the engine runs, and for the first 30 s of an interruption (vLLM: twice GENERATOR_START_SECONDS), else 0",
     labelNames: ["engine"],
     registers: [registry],
     collect() {

@@ -185,7 +185,7 @@ class ModelTier {
   #model() {
     const { model, maxConcurrentStreams, host } = this.#options;
     if (this.#generator() !== "vllm") return undefined;
-    if (!model) throw new Error("the generator vllm needs a model; set its folder");
+    if (!model) throw new Error("the generator vllm needs a model; set GENERATOR_MODEL_DIR to its folder");
     return { ...model, maxStreams: maxConcurrentStreams, host };
   }
 

@@ -3,8 +3,8 @@ import { copyFile, mkdir, readFile, rename, rm, statfs, writeFile } from "node:f
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readIfExists } from "../../lib/read-if-exists.ts";
-import { readVocabulary } from "../engine/neural/manifest.ts";
-import { type RewriteOutcome, rewriteGraph } from "../engine/rewriting/rewrite.ts";
+import { type KokoroManifest, readVocabulary } from "../engine/neural/manifest.ts";
+import { type RewriteOutcome, rewriteGraph, type WindowsOutcome } from "../engine/rewriting/rewrite.ts";
 import { FetchFailure } from "../fetch/failure.ts";
 import { withLock } from "../fetch/lock.ts";
 import { type Installation, installationName, isWhole, readInstallation, stagingName } from "./installed.ts";
@@ -22,6 +22,7 @@ export interface InstallOptions extends Omit<SourceContext, "archives"> {
 }
 
 const rewrittenName = "rewritten.onnx";
+const partNames = { front: "front.onnx", generator: "generator.onnx", means: "means.bin" } as const;
 const manifestName = "manifest.json";
 /**
  * The installation reports a file when the files since the last report have this share of all bytes, or when
@@ -37,7 +38,7 @@ const apacheLicense = new URL("../../LICENSE", import.meta.url);
  */
 const diskSpaceFactor = 2;
 /** The required disk space for a model with a rewritten graph, relative to the size of the preset's files. */
-const rewrittenSpaceFactor = 3;
+const rewrittenSpaceFactor = 4;
 
 /**
  * Installs a preset. The function fetches and verifies the files, rewrites the graph, and then renames the
@@ -194,7 +195,6 @@ async function tryRewrite(
   const { manifest } = preset;
   if (manifest.kind !== "kokoro") return undefined;
   log.info({}, "the graph is being rewritten and compared with the original graph");
-  const [voice] = manifest.voices;
   const vocabulary = await readFile(join(staging, manifest.vocabulary), "utf8");
   const spec = {
     kind: "kokoro",
@@ -203,10 +203,15 @@ async function tryRewrite(
     rate: 24_000,
     runtime: { providers: ["cpu"], threads: 1, threadsAlone: 1 },
     ids: readVocabulary(manifest.vocabulary, vocabulary),
-    voices: voice ? [{ style: join(staging, voice.style), espeak: voice.espeak }] : [],
+    voices: manifest.voices.map(({ style, espeak }) => ({ style: join(staging, style), espeak })),
   } as const;
+  const parts = {
+    front: join(staging, partNames.front),
+    generator: join(staging, partNames.generator),
+    means: join(staging, partNames.means),
+  };
   try {
-    return await rewrite({ spec, target: join(staging, rewrittenName) }, signal);
+    return await rewrite({ spec, target: join(staging, rewrittenName), parts }, signal);
   } catch (error) {
     signal.throwIfAborted();
     return {
@@ -231,7 +236,23 @@ function manifestText(
     const own = [installationName, createHash("sha256").update(record).digest("hex")] as const;
     return JSON.stringify({ ...manifest, sha256: Object.fromEntries([...digests, own]) }, null, 2);
   }
-  if (rewriting?.kind !== "rewritten") return JSON.stringify(manifest, null, 2);
+  if (rewriting?.kind !== "rewritten" || manifest.kind !== "kokoro") return JSON.stringify(manifest, null, 2);
   const { sha256, weights } = rewriting;
-  return JSON.stringify({ ...manifest, rewritten: { model: rewrittenName, sha256, weights } }, null, 2);
+  const windows = windowsField(manifest, rewriting.windows);
+  const rewritten = { model: rewrittenName, sha256, weights, ...(windows !== undefined && { windows }) };
+  return JSON.stringify({ ...manifest, rewritten }, null, 2);
+}
+
+/** Returns the manifest's field `windows`. The value is undefined if the installation did not try windows. */
+function windowsField({ voices }: KokoroManifest, windows: WindowsOutcome | undefined) {
+  if (windows?.kind !== "windows") return windows && false;
+  const { sha256, channels } = windows;
+  const fileOf = (part: keyof typeof partNames) => ({ path: partNames[part], sha256: sha256[part] });
+  return {
+    front: fileOf("front"),
+    generator: fileOf("generator"),
+    means: fileOf("means"),
+    channels,
+    styles: voices.map(({ style }) => style),
+  };
 }

@@ -3,31 +3,23 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { FetchFailure } from "../fetch/failure.ts";
+import { downloadTarball, downloadWheel, type HttpsContext, type RegistryPackage } from "./registry-https.ts";
 
 /**
  * Fetches packages with the clients of the registries. The clients use the machine's mirrors, proxies,
- * certificates and credentials. This file therefore contains no address of a registry.
+ * certificates and credentials. This file therefore contains no address of a registry. If a client is not
+ * installed, the package is fetched over HTTPS from the registry that the client's variable names.
  */
 
 const run = promisify(execFile);
 
-export interface RegistryContext {
+export interface RegistryContext extends HttpsContext {
   /** The folder of package archives, which are kept until the preset is complete. */
   readonly archives: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly signal: AbortSignal;
-}
-
-/** A package of a registry. */
-interface Fetched {
-  readonly package: string;
-  readonly version: string;
-  /** The digest of the package's archive. */
-  readonly sha256: string;
 }
 
 /** A file in a package. */
-export interface PackageEntry extends Fetched {
+export interface PackageEntry extends RegistryPackage {
   /** The name of the file inside the package. */
   readonly entry: string;
 }
@@ -37,14 +29,18 @@ export interface PackageEntry extends Fetched {
  * @returns the path of the wheel.
  * @throws FetchFailure
  */
-export async function fetchWheel(requested: Fetched, context: RegistryContext): Promise<string> {
+export async function fetchWheel(requested: RegistryPackage, context: RegistryContext): Promise<string> {
   const folder = await folderFor("pypi", requested, context);
   const requirements = join(folder, "requirements.txt");
   const { package: name, version, sha256 } = requested;
   await writeFile(requirements, `${name}==${version} --hash=sha256:${sha256}\n`);
   const flags = ["--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"];
   const pip = ["-m", "pip", "download", ...flags, "--requirement", requirements, "--dest", folder];
-  return fetchOnce(folder, ".whl", () => runClient("python3", pip, "pip (Python)", requested, context));
+  return fetchOnce(folder, ".whl", async () => {
+    if (await runClient("python3", pip, "pip (Python)", requested, context)) return;
+    if (await downloadWheel(requested, folder, context)) return;
+    throw notInstalled("pip (Python)", "PIP_INDEX_URL");
+  });
 }
 
 /**
@@ -52,15 +48,19 @@ export async function fetchWheel(requested: Fetched, context: RegistryContext): 
  * @returns the path of the tarball.
  * @throws FetchFailure
  */
-export async function fetchTarball(requested: Fetched, context: RegistryContext): Promise<string> {
+export async function fetchTarball(requested: RegistryPackage, context: RegistryContext): Promise<string> {
   const folder = await folderFor("npm", requested, context);
   const npm = ["pack", `${requested.package}@${requested.version}`, "--silent", "--pack-destination", folder];
-  return fetchOnce(folder, ".tgz", () => runClient("npm", npm, "npm", requested, context));
+  return fetchOnce(folder, ".tgz", async () => {
+    if (await runClient("npm", npm, "npm", requested, context)) return;
+    if (await downloadTarball(requested, folder, context)) return;
+    throw notInstalled("npm", "npm_config_registry");
+  });
 }
 
 async function folderFor(
   registry: string,
-  { package: name, version }: Fetched,
+  { package: name, version }: RegistryPackage,
   { archives }: RegistryContext,
 ) {
   const folder = join(archives, registry, `${name.replaceAll("/", "_")}-${version}`);
@@ -78,24 +78,32 @@ async function fetchOnce(folder: string, ending: string, fetchNow: () => Promise
   return join(folder, name);
 }
 
+/**
+ * Runs the client of a registry.
+ * @returns false if the client is not installed.
+ * @throws FetchFailure
+ */
 async function runClient(
   program: string,
   args: readonly string[],
   client: string,
-  { package: name, version }: Fetched,
+  { package: name, version }: RegistryPackage,
   { env, signal }: RegistryContext,
-): Promise<void> {
+): Promise<boolean> {
   try {
     await run(program, [...args], { env: { ...env }, signal, maxBuffer: 4 * 1024 * 1024 });
+    return true;
   } catch (cause) {
     signal.throwIfAborted();
     const { code, stderr = "" } = cause as { code?: unknown; stderr?: string };
-    if (code === "ENOENT")
-      throw new FetchFailure(
-        `${client} is not installed on this machine; install it, or use another source`,
-        { cause },
-      );
+    if (code === "ENOENT" || stderr.includes("No module named pip")) return false;
     const reason = stderr.trim().split("\n").at(-1) || (cause as Error).message;
     throw new FetchFailure(`${client} could not fetch ${name} ${version}: ${reason}`, { cause });
   }
+}
+
+function notInstalled(client: string, variable: string): FetchFailure {
+  return new FetchFailure(
+    `${client} is not installed on this machine; install it, set ${variable} to the URL of a registry, or use another source`,
+  );
 }

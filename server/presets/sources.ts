@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { unpackTar } from "modern-tar";
-import { type DownloadLog, download } from "../fetch/download.ts";
+import { download } from "../fetch/download.ts";
 import { FetchFailure, type FetchProblem, redactUrl } from "../fetch/failure.ts";
 import { zipEntry } from "../fetch/zip.ts";
 import { fetchTarball, fetchWheel, type PackageEntry, type RegistryContext } from "./registry-clients.ts";
@@ -13,7 +13,6 @@ import type { PresetSource } from "./schema.ts";
 export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
   readonly folder: string;
-  readonly log: DownloadLog;
   /** The URL of a user's folder with the preset's files. This source is tried first. */
   readonly mirror: string | undefined;
 }
@@ -71,7 +70,10 @@ export class Sources {
   #report(file: string, reason: string): void {
     if (this.#reported.has(reason)) return;
     this.#reported.add(reason);
-    this.#context.log.warn({ file, reason }, "a source of a file failed");
+    this.#context.log.warn(
+      { file, reason },
+      "a source of a file failed; the next source is tried, if there is one",
+    );
   }
 
   #sourcesOf({ path, sources }: KnownFile): PresetSource[] {

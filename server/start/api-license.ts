@@ -57,7 +57,9 @@ export async function openLicense(
   const evaluateAgain = () => {
     license
       .refresh()
-      .catch((error: unknown) => log.error({ err: error }, "the license could not be evaluated"));
+      .catch((error: unknown) =>
+        log.error({ err: error }, "the license could not be evaluated; the last evaluation stays in use"),
+      );
   };
   for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(evaluateAgain);
   directory.onChange(() => void check?.adopt());

@@ -2,7 +2,7 @@
 
 export interface ProofChoice {
   readonly proof: string;
-  /** The reason if the choice differs from the choice of the seed. */
+  /** The reason why the seed does not determine the choice. It is undefined if the seed determines it. */
   readonly reason?: string;
 }
 

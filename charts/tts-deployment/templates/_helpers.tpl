@@ -67,7 +67,11 @@ colon or is "localhost", as in every container runtime.
 {{- $parts = rest $parts -}}
 {{- end -}}
 {{- if $registry -}}{{- $parts = prepend $parts $registry -}}{{- end -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" (join "/" $parts) $image.digest -}}
+{{- else -}}
 {{- printf "%s:%s" (join "/" $parts) (default .Chart.AppVersion $image.tag) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* "true" if the chart creates an API key: the values configure no other keys. Otherwise the result is empty. */}}

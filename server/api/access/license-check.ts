@@ -35,7 +35,7 @@ export interface CheckOptions {
   /** Returns the ID of the current license, or undefined while no license is readable. */
   readonly licenseId: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
-  /** Returns the response that the operator has stored, or undefined without an operator. */
+  /** Returns the response that the operator has stored, or undefined if there is none. */
   readonly kept: () => RoutingTable["licenseCheck"];
   /** The check calls this function after a new valid response. */
   readonly onNews: () => void;

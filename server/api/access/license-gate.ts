@@ -93,7 +93,10 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   await refresh();
   const stop = every(sources.clock, sources.intervalMs, () => {
     refresh().catch((error: unknown) =>
-      sources.log.error({ err: error }, "the license could not be evaluated"),
+      sources.log.error(
+        { err: error },
+        "the license could not be evaluated; the last evaluation stays in use",
+      ),
     );
   });
 

@@ -31,7 +31,7 @@ const requestDescriptions = {
   "SynthesisRequest.language": "The language, which must match the voice.",
   "SynthesisRequest.speaker": "A voice, or an alias of a voice. Required here or in `config.defaults`.",
   "SynthesisRequest.text":
-    "The whole text. If empty or absent, the client sends the text in `text` messages.",
+    "The whole text. If it is empty or absent, the client sends the text in `text` messages.",
   "SynthesisRequest.splitStrategy":
     "When text is synthesized. `SPLIT_STRATEGY_SENTENCE` (default): each text immediately, as a sentence. `SPLIT_STRATEGY_ACCUMULATE_SENTENCE`: each sentence when it is complete. `SPLIT_STRATEGY_NONE`: all text together, after `end`.",
   "SynthesisRequest.codaParameters": "Accepted, but has no effect.",

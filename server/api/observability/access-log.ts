@@ -11,7 +11,7 @@ import type { SynthesisRecord } from "./synthesis-record.ts";
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** The recorder of the usage of API keys. The value is undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined if the settings name no database. */
   readonly usage: UsageRecorder | undefined;
 }
 

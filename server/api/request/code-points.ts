@@ -1,6 +1,6 @@
 /**
- * Counts the characters of a text. All limits of texts use this count, in which a surrogate pair is one
- * character.
+ * Counts the Unicode code points of a text. The limits of texts and sentences use this count. The limit of text
+ * that waits for synthesis counts UTF-16 units, because it bounds memory.
  */
 export function countCodePoints(text: string): number {
   let count = text.length;

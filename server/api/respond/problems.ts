@@ -46,7 +46,8 @@ export function toFailure(error: unknown): Failure {
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: unknown): FastifyReply {
   const failure = toFailure(error);
   request.failure = failure;
-  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
+  if (failure.code === "internal")
+    request.log.error({ err: failure.cause }, "an unexpected error occurred; report it with this log");
   for (const [name, value] of Object.entries(problemHeaders(failure))) void reply.header(name, value);
   const problem = {
     ...toProblem(failure, request.id),

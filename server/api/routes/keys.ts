@@ -78,9 +78,7 @@ export async function inBook<Result>(
 function failureOf(cause: KeyManagerError): Failure {
   switch (cause.reason) {
     case "taken":
-      return new Failure("name_taken", "A key with this name already exists; choose another name.", {
-        cause,
-      });
+      return nameTakenFailure(cause);
     case "missing":
       return new Failure("not_found", "No key with this name exists; check the name.", { cause });
     case "forbidden":
@@ -88,6 +86,19 @@ function failureOf(cause: KeyManagerError): Failure {
         cause,
       });
   }
+}
+
+/** The message says that names are unique over all teams, because the caller may not see the existing key. */
+function nameTakenFailure(cause: KeyManagerError): Failure {
+  const name = JSON.stringify(cause.keyName);
+  return new Failure(
+    "name_taken",
+    `The name ${name} is used by an existing API key, of your team or of another one. Choose another name.`,
+    {
+      fields: [{ pointer: "/name", detail: `${name} is in use; key names are unique over all teams` }],
+      cause,
+    },
+  );
 }
 
 function shownKey({ name, team, scopes, limits, secrets }: ListedKey) {

@@ -11,7 +11,7 @@ interface LoadRouteOptions {
   readonly load: Pick<LoadTracker, "read">;
   /** Returns the latest response of the license issuer as the issuer signed it. */
   readonly licenseAnswer: () => string | undefined;
-  /** Returns the internal token, or undefined without a token. */
+  /** Returns the internal token, or undefined if no token is configured. */
   readonly internalToken: () => string | undefined;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly clock: Clock;

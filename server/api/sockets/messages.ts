@@ -32,7 +32,11 @@ export function readJsonFrame(frame: string): ClientMessage {
   const operation = tokens.get(frame.trim());
   if (operation) return { kind: "operation", operation };
   const message = parseObject(frame);
-  if (!message) return { kind: "malformed", problem: "The message is not a JSON object." };
+  if (!message)
+    return {
+      kind: "malformed",
+      problem: "The message is not a JSON object; send one object in each message.",
+    };
   if (!isAbsent(message.operation)) return readOperation(message.operation);
   const { text, contextId } = message;
   if (typeof text !== "string") return { kind: "malformed", problem: "text must be a string." };

@@ -12,7 +12,8 @@ const defaultRetryAfter = 1;
 export function sendPlainError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toFailure(error);
   request.failure = failure;
-  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
+  if (failure.code === "internal")
+    request.log.error({ err: failure.cause }, "an unexpected error occurred; report it with this log");
   if (failure.status === 429) void reply.header("retry-after", String(defaultRetryAfter));
   if (failure.status === 426) void reply.headers({ upgrade: "websocket", connection: "upgrade" });
   void reply

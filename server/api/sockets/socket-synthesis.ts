@@ -23,7 +23,7 @@ export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
   readonly metrics: Metrics;
-  /** The recorder of the usage of API keys. The value is undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined if the settings name no database. */
   readonly usage: UsageRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
@@ -42,6 +42,8 @@ export interface SocketCaller {
   beginSpan(requestId: string): Span;
   /** Counts the bytes of the connection. */
   readonly connection: Omit<Outlet, "elapsedMs">;
+  /** Returns the caller of one context of a v1 socket. */
+  forContext(requestId: string, identity: SocketIdentity | undefined): SocketCaller;
 }
 
 /** One text to synthesize on a socket. */
@@ -211,7 +213,11 @@ export class SocketSynthesis {
       audioSeconds: Number(audioSeconds.toFixed(3)),
       ...(firstAudioMs !== undefined && { firstAudioMs: Math.round(firstAudioMs) }),
     };
-    if (code === "internal") this.#parts.log.error({ err: failure?.cause, ...line }, "unexpected error");
+    if (code === "internal")
+      this.#parts.log.error(
+        { err: failure?.cause, ...line },
+        "an unexpected error occurred; report it with this log",
+      );
     this.#parts.log.info(line, "synthesis");
   }
 }

@@ -41,7 +41,7 @@ interface SynthesizerOptions {
   readonly license: Pick<LicenseGate, "admit">;
   readonly streamLimiter: StreamLimiter;
   readonly quotas: Pick<Quotas, "enter">;
-  /** The teams' lexicons. The value is undefined without a database. */
+  /** The teams' lexicons. The value is undefined if the settings name no database. */
   readonly lexicon: Pick<CachedLexicon, "find"> | undefined;
   readonly models: Pick<ModelClient, "speak">;
   readonly oovRecorder: Pick<OovRecorder, "note">;

@@ -12,7 +12,7 @@ export interface ReplicaCall {
   readonly agent: Dispatcher;
   /** The base URL of the replica. */
   readonly url: string;
-  /** The internal token. The value is undefined without a token. */
+  /** The internal token, if one is configured. */
   readonly secret: string | undefined;
   readonly requestId: string;
   /** The ID of the client's key. */
@@ -75,7 +75,9 @@ async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseDat
   const retryAfter = Number(headers["retry-after"]);
   return new Failure(
     code,
-    typeof problem.detail === "string" ? problem.detail : "The model rejected the request.",
+    typeof problem.detail === "string"
+      ? problem.detail
+      : "The model rejected the request; the administrator finds the reason in the model tier's log.",
     {
       ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
       ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),

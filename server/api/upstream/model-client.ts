@@ -46,7 +46,7 @@ export interface ModelClientOptions {
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
   /** Returns the base URLs of the replicas that do not have this voice. */
   readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
-  /** Returns the current internal token, or undefined without a token. */
+  /** Returns the current internal token, or undefined if no token is configured. */
   readonly token: () => string | undefined;
   /** The longest wait for the first audio. */
   readonly firstAudioTimeoutMs: number;

@@ -248,7 +248,7 @@ function readRouting(environment: Environment): RoutingSource {
   const configMap = text(names.routingConfigMap);
   if ((path === undefined) === (configMap === undefined)) {
     throw new UsageError(
-      `Set either ${names.routingFile} (a file) or ${names.routingConfigMap} (a ConfigMap in Kubernetes); ${path === undefined ? "none of them is" : "both are"} set.`,
+      `Set either ${names.routingFile} (a file) or ${names.routingConfigMap} (a ConfigMap in Kubernetes); ${path === undefined ? "neither is" : "both are"} set.`,
     );
   }
   if (path !== undefined) return { kind: "file", path };

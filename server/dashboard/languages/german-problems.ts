@@ -55,9 +55,9 @@ export const speechRuleMessages: Readonly<Record<string, string>> = {
   "/speedAlpha": "Diese Sprechgeschwindigkeit ist hier nicht erlaubt; setzen Sie sie auf 1.",
   "/inlineSpeedAlpha":
     "Geben Sie für jedes Wort in eckigen Klammern eine Geschwindigkeit als Zahl mit Dezimalpunkt an, und trennen Sie die Zahlen durch Kommas, etwa 0.5, 1.2.",
-  "/repetition_penalty": "repetition_penalty liegt außerhalb des Erlaubten.",
-  "/temperature": "temperature liegt außerhalb des Erlaubten.",
-  "/top_p": "top_p liegt außerhalb des Erlaubten.",
+  "/repetition_penalty": "repetition_penalty muss größer als 0 sein.",
+  "/temperature": "temperature muss mindestens 0 sein.",
+  "/top_p": "top_p muss größer als 0 und höchstens 1 sein.",
   "/max_tokens": "Für max_tokens ist eine ganze Zahl von 200 bis 5000 erlaubt.",
 };
 

@@ -194,6 +194,8 @@ export const germanTexts: Texts = {
     streams: "Gleichzeitige Ausgaben",
     limitHelp: "Die Grenze des Servers, wenn das Feld leer bleibt.",
     make: "Schlüssel anlegen",
+    nameTaken: (name) =>
+      `${name} ist bereits vergeben; jeder Name gilt in allen Teams nur einmal. Wählen Sie einen anderen.`,
     wrongField: wrongField(keyRules),
   },
   playground: {
@@ -230,7 +232,7 @@ export const germanTexts: Texts = {
     live: "Beim Tippen zuhören",
     liveText: "Text, der beim Tippen gesprochen wird",
     liveHelp:
-      "Jeder Satz wird gesprochen, sobald er vollständig ist, mit der Stimme und den Einstellungen von oben. Die Eingabetaste oder eine Pause spricht auch Unvollständiges.",
+      "Jeder Satz wird gesprochen, sobald er vollständig ist, mit der Stimme und den Einstellungen von oben. Einen unvollständigen Satz hören Sie, wenn Sie die Eingabetaste drücken oder nicht weitertippen.",
     interrupt: "Unterbrechen",
     liveWords: "Wörter, die beim Tippen gesprochen wurden",
     before: "Zuletzt verwendet",

@@ -25,7 +25,7 @@ export interface DashboardContext {
   readonly strangers: UnknownNameLimiter;
   /** The value is undefined if users sign in with passwords only. */
   readonly singleSignOn: SingleSignOn | undefined;
-  /** Returns the token of the link that creates the first owner, or undefined without a token. */
+  /** Returns the token of the link that creates the first owner, or undefined if no token is configured. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
   readonly lexicon: {

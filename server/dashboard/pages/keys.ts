@@ -201,7 +201,8 @@ function createForm({ csrf, person }: SignedInUser, { words }: Locale, state: Fo
   const kept = (name: string) => (state ? field(state.request, name) : "");
   const wrong = (name: string) => {
     const fieldError = state?.failure.fields.find(({ pointer }) => pointer === `/${name}`);
-    return fieldError && keys.wrongField(fieldError);
+    if (fieldError === undefined) return undefined;
+    return state?.failure.code === "name_taken" ? keys.nameTaken(kept(name)) : keys.wrongField(fieldError);
   };
   const input = (name: string, label: string, attributes: Html, help?: string) => {
     const problem = wrong(name);

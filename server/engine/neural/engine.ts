@@ -4,7 +4,7 @@ import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speec
 import type { Engine, EngineOptions, OnBegun, OnWritten } from "../runtime/engine.ts";
 import { ProcessPool } from "../runtime/process-pool.ts";
 import type { NeuralModelSpec } from "./onnx/model-spec.ts";
-import { EngineSpeed, phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
+import { EngineSpeed, mayUseWindowsAt, phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -159,7 +159,9 @@ export class NeuralEngine implements Engine {
     const sounds = await this.#read(utterance, signal);
     if (!sounds) return;
     const tokens = utterance.tokens.map((token, i): Token => ({ ...token, sounds: sounds[i] ?? [] }));
-    yield* this.#pool.speak({ ...utterance, tokens }, signal, onWritten, onBegun);
+    const speed = this.#speed.current;
+    const inWindows = utterance.isFirst === true && speed !== undefined && mayUseWindowsAt(speed);
+    yield* this.#pool.speak({ ...utterance, tokens, inWindows }, signal, onWritten, onBegun);
   }
 
   healthy(): boolean {

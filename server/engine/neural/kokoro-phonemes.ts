@@ -87,6 +87,39 @@ export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): s
   return words?.[symbols] ?? symbols;
 }
 
+/**
+ * The most similar sounds of Kokoro's vocabulary for sounds that the vocabulary does not contain. Without
+ * them, "fünf" would have no vowel. Vowels keep their rounding.
+ */
+const similarSounds: Readonly<Record<string, string>> = {
+  ʏ: "y",
+  ʉ: "u",
+  ɵ: "ø",
+  ɶ: "œ",
+  ɘ: "ə",
+  ɞ: "ɜ",
+  ɝ: "ɜɹ",
+  ɱ: "m",
+  ɫ: "l",
+  ɭ: "l",
+  ʀ: "ʁ",
+  ɦ: "h",
+  ħ: "h",
+  ʍ: "w",
+  ʑ: "ʒ",
+  ʐ: "ʒ",
+};
+
+/**
+ * Returns the symbols that a vocabulary contains. Each character that it does not contain is replaced with a
+ * similar sound, or decomposed into its letter and its diacritics.
+ */
+export function symbolsIn(vocabulary: Readonly<Record<string, number>>, symbols: string): string[] {
+  return [...symbols].flatMap((symbol) =>
+    vocabulary[symbol] === undefined ? [...(similarSounds[symbol] ?? symbol.normalize("NFD"))] : [symbol],
+  );
+}
+
 function dialectOf(espeakVoice: string): Dialect {
   if (/^en-us\b/i.test(espeakVoice)) return american;
   return /^en\b/i.test(espeakVoice) ? british : others;

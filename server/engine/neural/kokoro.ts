@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { InferenceSession, Tensor } from "onnxruntime-node";
 import type { SpeedRange } from "../runtime/speed-range.ts";
-import { kokoroSymbols } from "./kokoro-phonemes.ts";
+import type { KokoroGraph, KokoroInputs } from "./kokoro-graphs.ts";
+import { kokoroSymbols, symbolsIn } from "./kokoro-phonemes.ts";
 import {
   type Borders,
   Line,
@@ -13,9 +13,10 @@ import {
   type SpeakingStyle,
   type SpelledLine,
   toSamples,
+  type WindowedOutput,
 } from "./neural-model.ts";
-import { type KokoroSpec, sessionOptions } from "./onnx/model-spec.ts";
-import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
+import type { KokoroSpec } from "./onnx/model-spec.ts";
+import { interpolate, speechShareOf, type VoiceMeans } from "./voice-means.ts";
 
 /** The number of values in one row of a style table. The number of symbols of a line selects the row. */
 const styleSize = 256;
@@ -37,44 +38,44 @@ const shortSymbols = 12;
  */
 const kokoroBorders: Borders = { shiftSeconds: -0.06, byLevel: true };
 
-/**
- * Runs Kokoro's graph. The inputs are `input_ids` (or `tokens`), `style` and `speed`. The output is
- * `waveform` (or `audio`). The durations are an output, or a value inside the graph.
- */
+/** Runs a graph of Kokoro. */
 export class KokoroModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = maxSymbols;
   readonly borders = kokoroBorders;
   readonly reach: SpeedRange;
   readonly #spec: KokoroSpec;
-  readonly #session: InferenceSession;
+  readonly #graph: KokoroGraph;
   readonly #styles: readonly Float32Array[];
-  readonly #names: Names;
+  /** The means of each speaker. The graph synthesizes other speakers without windows. */
+  readonly #means: readonly (VoiceMeans | undefined)[];
 
   private constructor(
     spec: KokoroSpec,
-    session: InferenceSession,
-    names: Names,
+    graph: KokoroGraph,
     styles: readonly Float32Array[],
+    means: readonly (VoiceMeans | undefined)[],
   ) {
     this.rate = spec.rate;
-    // An input `speed` of an integer type allows only speed 1.
-    this.reach = names.speedType === "float32" ? neuralSpeedRange : { least: 1, most: 1 };
+    this.reach = graph.hasSpeed ? neuralSpeedRange : { least: 1, most: 1 };
     this.#spec = spec;
-    this.#session = session;
-    this.#names = names;
+    this.#graph = graph;
     this.#styles = styles;
+    this.#means = means;
   }
 
   /**
-   * Loads a model.
-   * @throws Error if the graph is not Kokoro's, has no durations, or a style table is invalid.
+   * Loads the style tables of a model.
+   * @param means the means of each speaker, for a graph that synthesizes in windows.
+   * @throws Error if a style table is invalid.
    */
-  static async load(spec: KokoroSpec, file: Buffer): Promise<KokoroModel> {
-    const durations = durationsOf(file);
-    const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
+  static async load(
+    spec: KokoroSpec,
+    graph: KokoroGraph,
+    means: readonly (VoiceMeans | undefined)[] = [],
+  ): Promise<KokoroModel> {
     const styles = await Promise.all(spec.voices.map(({ style }) => readStyle(style)));
-    return new KokoroModel(spec, session, readNames(session, durations.name), styles);
+    return new KokoroModel(spec, graph, styles, means);
   }
 
   spell(words: readonly PhonemeWord[], speaker: number): SpelledLine {
@@ -87,7 +88,8 @@ export class KokoroModel implements NeuralModel {
     line.add([padId], -1);
     for (const [index, { token, sounds, after }] of words.entries()) {
       if (index > 0) addSymbol(" ", -1);
-      for (const symbol of this.#knownSymbols(kokoroSymbols(sounds, espeak))) addSymbol(symbol, token);
+      const symbols = symbolsIn(this.#spec.ids, kokoroSymbols(sounds, espeak));
+      for (const symbol of symbols) addSymbol(symbol, token);
       for (const mark of melodyMarks(after)) addSymbol(mark, -1);
     }
     const isOpen = melodyMarks(words.at(-1)?.after ?? "").length === 0;
@@ -96,38 +98,28 @@ export class KokoroModel implements NeuralModel {
     return line;
   }
 
-  async speak({ ids }: SpelledLine, { speaker, stretch }: SpeakingStyle): Promise<ModelOutput> {
-    const { input, speedType, audio, durations } = this.#names;
-    const speed = 1 / stretch;
-    const results = await this.#session.run({
-      [input]: new Tensor("int64", BigInt64Array.from(ids, BigInt), [1, ids.length]),
-      style: new Tensor("float32", this.#style(speaker, ids.length - 2), [1, styleSize]),
-      speed:
-        speedType === "float32"
-          ? new Tensor("float32", Float32Array.of(speed), [1])
-          : new Tensor("int32", Int32Array.of(1), [1]),
-    });
-    const samples = results[audio]?.data;
-    const frames = results[durations]?.data;
-    if (!(samples instanceof Float32Array)) throw new Error(`the graph returned no output ${audio}`);
-    if (frames?.length !== ids.length)
-      throw new Error("the graph did not return one duration for each symbol");
-    return { audio: samples, samples: toSamples(Array.from(frames, Number), samples.length) };
+  /** Returns the inputs of the graph for a line. */
+  inputsOf({ ids }: SpelledLine, { speaker, stretch }: SpeakingStyle): KokoroInputs {
+    return { ids, style: this.#style(speaker, ids.length - 2), speed: 1 / stretch };
+  }
+
+  async speak(line: SpelledLine, style: SpeakingStyle): Promise<ModelOutput> {
+    const { audio, durations } = await this.#graph.run(this.inputsOf(line, style));
+    return { audio, samples: toSamples(durations, audio.length) };
+  }
+
+  async speakInWindows(line: SpelledLine, style: SpeakingStyle): Promise<WindowedOutput | undefined> {
+    const means = this.#means[style.speaker];
+    if (!means) return undefined;
+    const begun = await this.#graph.begin?.(this.inputsOf(line, style), (durations) =>
+      interpolate(means, speechShareOf(line, durations)),
+    );
+    return begun && { ...begun, samples: toSamples(begun.durations, begun.length) };
   }
 
   /** Frees the graph. */
   close(): Promise<void> {
-    return this.#session.release();
-  }
-
-  /**
-   * Returns the symbols. Each character that the vocabulary does not contain is decomposed into its letter
-   * and its diacritics.
-   */
-  #knownSymbols(symbols: string): string[] {
-    return [...symbols].flatMap((symbol) =>
-      this.#spec.ids[symbol] === undefined ? [...symbol.normalize("NFD")] : [symbol],
-    );
+    return this.#graph.close();
   }
 
   #style(speaker: number, symbols: number): Float32Array {
@@ -136,52 +128,6 @@ export class KokoroModel implements NeuralModel {
     const row = Math.min(Math.max(0, symbols), table.length / styleSize - 1);
     return table.subarray(row * styleSize, (row + 1) * styleSize);
   }
-}
-
-interface Names {
-  readonly input: string;
-  readonly speedType: "float32" | "int32";
-  readonly audio: string;
-  readonly durations: string;
-}
-
-function readNames(session: InferenceSession, durations: string): Names {
-  const pick = (what: string, names: readonly string[], accepted: readonly string[]) => {
-    const found = accepted.find((name) => names.includes(name));
-    if (found === undefined) throw new Error(`the graph has no ${what} "${accepted.join('" or "')}"`);
-    return found;
-  };
-  pick("input", session.inputNames, ["style"]);
-  pick("input", session.inputNames, ["speed"]);
-  const speed = session.inputMetadata.find(({ name }) => name === "speed");
-  return {
-    input: pick("input", session.inputNames, ["input_ids", "tokens"]),
-    speedType: speed?.isTensor && speed.type === "int32" ? "int32" : "float32",
-    audio: pick("output", session.outputNames, ["waveform", "audio"]),
-    durations,
-  };
-}
-
-/**
- * Finds the durations of all symbols, in frames. Some graphs return the durations as the output `durations`
- * or `pred_dur`. In other graphs, the durations are the only value that the graph rounds and clips to at
- * least one. The function adds this value as an output.
- */
-function durationsOf(file: Buffer): { name: string; model: Buffer } {
-  const outline = readOutline(file);
-  const output = outline.outputs.find((name) => name === "durations" || name === "pred_dur");
-  if (output !== undefined) return { name: output, model: file };
-  const rounded = new Set(madeBy(outline, "Round"));
-  const clipped = outline.nodes.filter(({ operator, inputs }) => {
-    return operator === "Clip" && rounded.has(inputs[0] ?? "");
-  });
-  const [name, ...more] = clipped.flatMap(({ outputs }) => outputs);
-  if (name === undefined || more.length > 0) {
-    throw new Error(
-      `word timestamps need the durations of the symbols. The graph has ${clipped.length} rounded and clipped values, and exactly one is required. Export the model with an output "durations".`,
-    );
-  }
-  return outline.outputs.includes(name) ? { name, model: file } : { name, model: withOutput(file, name) };
 }
 
 async function readStyle(path: string): Promise<Float32Array> {

@@ -15,6 +15,18 @@ const common = {
   sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   license: Type.String({ minLength: 1, maxLength: 200 }),
 };
+const checkedFile = Type.Object({ path, sha256: common.sha256 });
+/** `false` means that the installation did not accept windows. */
+const windows = Type.Union([
+  Type.Literal(false),
+  Type.Object({
+    front: checkedFile,
+    generator: checkedFile,
+    means: checkedFile,
+    channels: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+    styles: Type.Array(path, { minItems: 1, maxItems: 200, uniqueItems: true }),
+  }),
+]);
 const voice = {
   id,
   gender: Type.Enum(["female", "male", "neutral"]),
@@ -44,7 +56,12 @@ const schemas = {
     ...common,
     vocabulary: path,
     rewritten: Type.Optional(
-      Type.Object({ model: path, sha256: common.sha256, weights: Type.Enum(["int8", "uint8"]) }),
+      Type.Object({
+        model: path,
+        sha256: common.sha256,
+        weights: Type.Enum(["int8", "uint8"]),
+        windows: Type.Optional(windows),
+      }),
     ),
     voices: Type.Array(Type.Object({ ...voice, language, espeak, style: path }), {
       minItems: 1,

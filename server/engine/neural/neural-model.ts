@@ -1,4 +1,5 @@
 import type { SpeedRange } from "../runtime/speed-range.ts";
+import type { AudioRange } from "./windows.ts";
 
 /** A loaded ONNX model, of Piper or Kokoro. */
 export interface NeuralModel {
@@ -14,6 +15,12 @@ export interface NeuralModel {
    * @throws Error if the graph does not return the expected outputs.
    */
   speak(line: SpelledLine, style: SpeakingStyle): Promise<ModelOutput>;
+  /**
+   * Starts a line whose audio is returned in windows. Returns undefined if the model has no windows for the
+   * speaker.
+   * @throws Error if the graph does not return the expected outputs.
+   */
+  speakInWindows?(line: SpelledLine, style: SpeakingStyle): Promise<WindowedOutput | undefined>;
   /**
    * Converts words to symbol IDs. Sounds and punctuation that are not in the model's vocabulary are left out.
    */
@@ -63,6 +70,15 @@ export interface ModelOutput {
   readonly audio: Float32Array;
   /** The number of samples of each ID, which follows from the model's durations. */
   readonly samples: readonly number[];
+}
+
+/** The output for a line that is synthesized in windows. */
+export interface WindowedOutput {
+  readonly samples: ModelOutput["samples"];
+  /** The number of samples of the line. */
+  readonly length: number;
+  /** Synthesizes windows in order. Together they contain at least the given range. */
+  audio(range: AudioRange): AsyncIterable<{ readonly at: number; readonly audio: Float32Array }>;
 }
 
 /** Collects IDs and their tokens. */

@@ -17,7 +17,7 @@ import {
   type VoiceManifest,
   VoiceProblem,
 } from "./manifest.ts";
-import type { NeuralModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
+import type { CheckedFile, NeuralModelSpec, RewrittenGraph, RuntimeOptions } from "./onnx/model-spec.ts";
 
 /** A voice of a mounted model, as an entry of the catalogue. */
 export interface MountedVoice extends ListedVoice {
@@ -223,12 +223,7 @@ async function readKokoro(
       rate: kokoroRate,
       runtime,
       ids: readVocabulary(vocabulary, await readText(source, vocabulary)),
-      ...(manifest.rewritten && {
-        rewritten: {
-          ...manifest.rewritten,
-          model: join(source.folder, resolvePath(source, manifest.rewritten.model)),
-        },
-      }),
+      ...(manifest.rewritten && { rewritten: rewrittenOf(source, manifest, manifest.rewritten) }),
       voices: manifest.voices.map(({ style, espeak }) => ({
         style: join(source.folder, resolvePath(source, style)),
         espeak,
@@ -240,4 +235,19 @@ async function readKokoro(
       place: { file: source.file, field: `/voices/${i}/espeak` },
     })),
   };
+}
+
+function rewrittenOf(
+  source: PackageSource,
+  { voices }: KokoroManifest,
+  { model, sha256, weights, windows }: NonNullable<KokoroManifest["rewritten"]>,
+): RewrittenGraph {
+  const absolute = (path: string) => join(source.folder, resolvePath(source, path));
+  const whole = { model: absolute(model), sha256, weights };
+  if (!windows) return whole;
+  const { front, generator, means, channels, styles } = windows;
+  const rows = voices.map(({ style }) => styles.indexOf(style));
+  const fileOf = (file: CheckedFile) => ({ path: absolute(file.path), sha256: file.sha256 });
+  const files = { front: fileOf(front), generator: fileOf(generator), means: fileOf(means) };
+  return { ...whole, windows: { ...files, rows, channels } };
 }

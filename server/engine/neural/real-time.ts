@@ -113,3 +113,18 @@ export function phraseGrowthAt(
   if (audioSpeed / processes >= fastProcess) return undefined;
   return Math.max(growthRange.least, Math.min(growthRange.most, (growthShare * audioSpeed) / streams));
 }
+
+/**
+ * The lowest speed of a process for windows. The first window has at least 0.25 seconds of speech, and the
+ * second window has 0.7 seconds with its context. The generator takes three quarters of the time of a phrase,
+ * so its speed is a third higher than the speed of the phrase. At this speed a gap is below 0.1 seconds.
+ */
+const leastWindowSpeed = 1.7;
+
+/**
+ * Returns whether a process computes the next window of a phrase while the previous window plays. A slower
+ * process would have a gap inside the phrase.
+ */
+export function mayUseWindowsAt({ audioSpeed, processes }: MeasuredSpeed): boolean {
+  return audioSpeed / processes >= leastWindowSpeed;
+}

@@ -46,8 +46,7 @@ export function placeSpeech(
   { shiftSeconds, byLevel }: Borders,
   rate: number,
 ): PlacedSpeech | undefined {
-  const shift = shiftSeconds * rate;
-  const words = wordPlaces(line, samples, shift);
+  const words = wordPlaces(line, samples, shiftSeconds * rate);
   const first = words[0];
   const last = words.at(-1);
   if (!first || !last) return undefined;
@@ -61,6 +60,34 @@ export function placeSpeech(
     to: Math.min(audio.length, Math.ceil(end) + margin),
     fade: byLevel ? margin : 0,
     words: [...words.slice(0, -1), shortenedLast],
+  };
+}
+
+/** The limits of a line's speech, which follow from the durations before the audio is known. */
+interface SpeechLimits {
+  /** The range that contains the speech with its margins, in samples. */
+  readonly from: number;
+  readonly to: number;
+  /** The start of the last word. The speech does not end before this sample. */
+  readonly lastWord: number;
+}
+
+/** Returns the limits of the speech of a line of `length` samples, or undefined for a line without words. */
+export function speechLimits(
+  line: SpelledLine,
+  { samples, length }: { readonly samples: readonly number[]; readonly length: number },
+  { shiftSeconds }: Borders,
+  rate: number,
+): SpeechLimits | undefined {
+  const words = wordPlaces(line, samples, shiftSeconds * rate);
+  const first = words[0];
+  const last = words.at(-1);
+  if (!first || !last) return undefined;
+  const margin = Math.round(marginSeconds * rate);
+  return {
+    from: Math.max(0, Math.floor(first.from - softBeginSeconds * rate) - margin),
+    to: Math.min(length, Math.ceil(last.to + softEndSeconds * rate) + margin),
+    lastWord: Math.floor(last.from),
   };
 }
 

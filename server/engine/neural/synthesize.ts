@@ -1,4 +1,4 @@
-import type { Token } from "../../contract/speech.ts";
+import type { Token, TokenTimestamp } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
 import { toInt16 } from "./int16.ts";
 import {
@@ -6,9 +6,11 @@ import {
   melodyMarks,
   type NeuralModel,
   type PhonemeWord,
+  type SpeakingStyle,
   type SpelledLine,
+  type WindowedOutput,
 } from "./neural-model.ts";
-import { placeSpeech } from "./speech-edges.ts";
+import { type PlacedSpeech, placeSpeech, speechLimits } from "./speech-edges.ts";
 
 /**
  * The longest piece of audio in one message. A model returns the audio of a run at once, so longer runs are
@@ -26,17 +28,18 @@ const phrasePauseSeconds = 0.13;
  * is one inference.
  */
 export function neuralSynthesizer(model: NeuralModel): Synthesize {
-  return async ({ voice, tokens, stretch }, sink) => {
+  return async ({ voice, tokens, stretch, inWindows = false }, sink) => {
     if (voice.kind !== "neural") throw new Error(`a mounted model has no ${voice.kind} voices`);
     const { speaker } = voice;
     const speech = new SpeechSink(sink, model);
     let pauseSeconds = 0;
-    for (const run of runs(tokens, model, speaker)) {
+    for (const [i, run] of runs(tokens, model, speaker).entries()) {
       const line = model.spell(run.words, speaker);
       // No sound of the run is in the model's vocabulary.
       if (line.tokens.every((token) => token < 0)) continue;
       const style = { speaker, stretch: stretch * run.stretch };
-      if (!speech.pause(pauseSeconds) || !speech.add(line, await model.speak(line, style))) return;
+      const mayUseWindows = inWindows && i === 0;
+      if (!speech.pause(pauseSeconds) || !(await speech.speak(line, style, mayUseWindows))) return;
       pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * style.stretch : 0;
     }
   };
@@ -125,21 +128,82 @@ class SpeechSink {
   }
 
   /**
+   * Synthesizes and sends one line.
+   * @returns false after an abort.
+   */
+  async speak(line: SpelledLine, style: SpeakingStyle, inWindows: boolean): Promise<boolean> {
+    const windows = inWindows ? await this.#model.speakInWindows?.(line, style) : undefined;
+    return windows ? this.#addWindows(line, windows) : this.#add(line, await this.#model.speak(line, style));
+  }
+
+  /**
    * Sends the speech of one line.
    * @returns false after an abort.
    */
-  add(line: SpelledLine, output: ModelOutput): boolean {
+  #add(line: SpelledLine, output: ModelOutput): boolean {
     const { rate, borders } = this.#model;
     const placed = placeSpeech(line, output, borders, rate);
     if (!placed) return true;
     const { from, to, fade, words } = placed;
-    const seconds = (sample: number) => (sample - from + this.#sent) / rate;
-    const times = words.map(({ token, from: start, to: end }) => {
-      return { token, start: seconds(start), end: seconds(Math.min(end, to)) };
-    });
     const audio = output.audio.subarray(from, to);
     fadeOut(audio, fade);
-    return this.#sink.times(times) && this.#send(audio);
+    return this.#sink.times(this.#times(words, from, to)) && this.#send(audio);
+  }
+
+  /**
+   * Sends the speech of one line as soon as its windows are synthesized. The end of the speech depends on the
+   * level of the whole line. Therefore the audio after the start of the last word is sent at the end.
+   * @returns false after an abort.
+   */
+  async #addWindows(
+    line: SpelledLine,
+    { samples, length, audio: windows }: WindowedOutput,
+  ): Promise<boolean> {
+    const { rate, borders } = this.#model;
+    const limits = speechLimits(line, { samples, length }, borders, rate);
+    if (!limits) return true;
+    const audio = new Float32Array(length);
+    let sent: { readonly from: number; to: number } | undefined;
+    for await (const { at, audio: piece } of windows(limits)) {
+      audio.set(piece, at);
+      const to = Math.min(at + piece.length, limits.lastWord);
+      const placed = sent ? undefined : placeSpeech(line, { audio, samples }, borders, rate);
+      sent ??= placed && to > placed.from ? { from: placed.from, to: placed.from } : undefined;
+      if (!sent || to <= sent.to) continue;
+      const words = placed ? this.#times(placed.words.slice(0, -1), sent.from, limits.to) : [];
+      if (!this.#sink.times(words) || !this.#send(audio.subarray(sent.to, to))) return false;
+      sent.to = to;
+    }
+    return this.#finishWindows(line, { audio, samples }, sent);
+  }
+
+  /** Sends the rest of a line, of which a range was sent in windows. */
+  #finishWindows(
+    line: SpelledLine,
+    output: ModelOutput,
+    sent: { readonly from: number; readonly to: number } | undefined,
+  ): boolean {
+    if (!sent) return this.#add(line, output);
+    const { rate, borders } = this.#model;
+    const placed = placeSpeech(line, output, borders, rate);
+    if (!placed) return true;
+    const { to, fade, words } = placed;
+    const rest = output.audio.subarray(sent.to, to);
+    fadeOut(rest, fade);
+    const times = this.#times(words.slice(-1), sent.to, to);
+    return this.#sink.times(times) && this.#send(rest);
+  }
+
+  /**
+   * Returns the times of words in the audio of the utterance.
+   * @param from the sample of the line that is sent next.
+   * @param to the end of the line's speech.
+   */
+  #times(words: PlacedSpeech["words"], from: number, to: number): TokenTimestamp[] {
+    const seconds = (sample: number) => (sample - from + this.#sent) / this.#model.rate;
+    return words.map(({ token, from: start, to: end }) => {
+      return { token, start: seconds(start), end: seconds(Math.min(end, to)) };
+    });
   }
 
   /**

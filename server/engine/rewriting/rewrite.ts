@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { KokoroSpec, WeightType } from "../neural/onnx/model-spec.ts";
 
 const run = promisify(execFile);
@@ -11,7 +12,24 @@ export interface RewriteJob {
   readonly spec: KokoroSpec;
   /** The path of the file for the rewritten graph. */
   readonly target: string;
+  /** The paths of the files for the graph with windows. */
+  readonly parts: { readonly front: string; readonly generator: string; readonly means: string };
 }
+
+/** The graph with windows, or the reason why the model has none. */
+export type WindowsOutcome =
+  | {
+      readonly kind: "windows";
+      /** The SHA-256 digests of the files. */
+      readonly sha256: { readonly front: string; readonly generator: string; readonly means: string };
+      /** The number of means of a voice. */
+      readonly channels: number;
+      /** The lowest ratio between a line and the error of its windows, in decibels. */
+      readonly seamDecibels: number;
+      /** The largest change of a line's level by the means of its voice, in decibels. */
+      readonly levelDecibels: number;
+    }
+  | { readonly kind: "none"; readonly reason: string };
 
 export type RewriteOutcome =
   | {
@@ -20,6 +38,8 @@ export type RewriteOutcome =
       readonly sha256: string;
       /** The seconds of work for each second of audio. */
       readonly realTimeFactors: { readonly original: number; readonly rewritten: number };
+      /** Earlier versions of this program did not try windows. */
+      readonly windows?: WindowsOutcome;
     }
   | { readonly kind: "none"; readonly reason: string };
 
@@ -32,7 +52,7 @@ export async function rewriteGraph(job: RewriteJob, signal: AbortSignal): Promis
   const { stdout } = await run(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", program, JSON.stringify(job)],
-    { signal, maxBuffer: 1024 * 1024, env: {} },
+    { signal, maxBuffer: 1024 * 1024, env: childEnvironment() },
   );
   return JSON.parse(stdout) as RewriteOutcome;
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
-import { smallSemiSpace } from "../../../lib/child-processes.ts";
+import { childEnvironment, smallSemiSpace } from "../../../lib/child-processes.ts";
 import type { Message } from "../../contract/framing.ts";
 import type { EngineFrame, Sounds, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import { EngineMissing } from "./engine.ts";
@@ -110,7 +110,7 @@ export class EngineProcess {
       ["--max-old-space-size=256", smallSemiSpace, "--disable-warning=ExperimentalWarning", file, ...args],
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
-        env: {},
+        env: childEnvironment(),
         // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
         // streams.
         detached: true,

@@ -47,23 +47,31 @@ export interface ListedKey {
 /** An error that the user of the command can correct. */
 export class KeyManagerError extends Error {
   readonly reason: "missing" | "taken" | "forbidden";
+  /** The name of the key. */
+  readonly keyName: string;
 
-  constructor(reason: KeyManagerError["reason"], message: string) {
+  constructor(reason: KeyManagerError["reason"], keyName: string, message: string) {
     super(message);
     this.name = "KeyManagerError";
     this.reason = reason;
+    this.keyName = keyName;
   }
 }
 
 export function noSuchKey(name: string): KeyManagerError {
   return new KeyManagerError(
     "missing",
+    name,
     `the key ${name} does not exist; list the existing keys with svc-tts keys list`,
   );
 }
 
 export function adminKey(name: string): KeyManagerError {
-  return new KeyManagerError("forbidden", `the key ${name} has the scope admin; only an owner may rotate it`);
+  return new KeyManagerError(
+    "forbidden",
+    name,
+    `the key ${name} has the scope admin; only an owner may rotate it`,
+  );
 }
 
 /** Returns the end of a key: the latest end of its secrets. Undefined means that the key does not expire. */
@@ -75,6 +83,7 @@ export function latestEnd(ends: readonly (number | undefined)[]): number | undef
 export function nameTaken(name: string): KeyManagerError {
   return new KeyManagerError(
     "taken",
+    name,
     `a key named ${name} already exists; choose another --name, or revoke the existing key`,
   );
 }

@@ -6,14 +6,16 @@ import { readDate } from "./common/dates.ts";
 import type { LanguageRules, Rule } from "./common/language.ts";
 import {
   gluedThousands,
+  readExponent,
   readFraction,
+  readRatio,
   readScore,
   readVersion,
   readYear,
   spreadThousands,
 } from "./common/numbers.ts";
 import { sayPieces } from "./common/pieces.ts";
-import { readQuantity } from "./common/quantity.ts";
+import { readDimensions, readDuration, readQuantity } from "./common/quantity.ts";
 import { ownEntries } from "./common/tables.ts";
 import { NormalizationWindow, phrase, type Word, type WordReading } from "./common/window.ts";
 import { readEmail, readUrl } from "./contacts.ts";
@@ -42,6 +44,9 @@ const wordsAhead = 8;
 const numeric: readonly Rule[] = [
   readDate,
   readVersion,
+  readRatio,
+  readExponent,
+  readDimensions,
   (window, language) => readClock(window, language),
   readScore,
   readYear,
@@ -54,6 +59,7 @@ const rules: readonly Rule[] = [
   readUrl,
   readParts,
   readPhone,
+  readDuration,
   readSaying,
   readSpecial,
   readDate,
@@ -79,13 +85,13 @@ function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
 
-/** Reads a word that has a fixed reading, such as "24/7" or "C++". */
-function readSaying(
-  { text, word }: NormalizationWindow,
-  { sayings }: LanguageRules,
-): WordReading | undefined {
-  const saying = sayings[text];
+/** Reads a word that has a fixed reading, such as "24/7" or "C++". "El 24/7" in Spanish is a date. */
+function readSaying(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const { text, word } = window;
+  const saying = language.sayings[text];
   if (saying === undefined) return undefined;
+  const date = readDate(window, language);
+  if (date) return date;
   return { spoken: [saying], ...(text.includes("(") && { after: word.after.replace(")", "") }) };
 }
 
@@ -229,6 +235,8 @@ function prepare(token: WrittenToken): WrittenToken {
     text = `.${text}`;
     before = before.slice(0, -1);
   }
+  if (text === "+/" && /^[-−]/u.test(token.after))
+    return { ...token, text: "±", before, after: token.after.slice(1) };
   if (/[<>=+]/u.test(text)) {
     if (text === ">" && before.endsWith("-")) [text, before] = ["→", before.slice(0, -1)];
     else if (text.startsWith("=") && before.endsWith("!"))
@@ -272,6 +280,20 @@ function asciiDigit(character: string): string {
   let value = 0;
   while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++;
   return String(value);
+}
+
+/** Splits a token at the commas of its reading, because an engine pauses only at punctuation after a token. */
+function splitAtCommas(token: WrittenToken): WrittenToken[] {
+  if (!token.text.includes(",")) return [token];
+  const parts = token.text.split(/, ?/u);
+  const texts = parts.filter((part) => part !== "");
+  return texts.map((text, at) => ({
+    ...token,
+    text,
+    before: at === 0 ? token.before : "",
+    after: at < parts.length - 1 ? `,${at === texts.length - 1 ? token.after : ""}` : token.after,
+    paragraphEnd: at === texts.length - 1 && token.paragraphEnd,
+  }));
 }
 
 /** The queue of tokens. The queue contains the last words that were read, and the tokens that follow. */
@@ -325,8 +347,8 @@ class Tokens {
     const after =
       at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^(?:,[-–—]+|[.()-]+)/u, "");
     const spoken = { ...token, text, before, after };
-    if (text !== "") yield* this.#hold(spoken);
-    else this.#join(spoken, at > 0);
+    if (text === "") this.#join(spoken, at > 0);
+    else for (const part of splitAtCommas(spoken)) yield* this.#hold(part);
   }
 
   *#hold(token: WrittenToken): Generator<WrittenItem> {

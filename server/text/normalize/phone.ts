@@ -8,6 +8,7 @@ const single = [
   /^\d{5}-\d{4}$/u,
   /^0\d{2,5}[/-]\d{3,10}(?:-\d{1,4})?$/u,
   /^0\d(?:[.-]\d{2}){4}$/u,
+  /^97[89]-\d{1,5}-\d{1,7}-\d{1,7}-\d$/u, // This form matches an ISBN.
   /^\+\d{7,15}$/u,
   /^\+\d{1,3}(?:[-./]\d{1,8}){2,6}$/u,
   /^\+\d{1,3}\(\d{1,4}\)[-./]?\d{2,10}(?:[-./]\d{1,8}){0,4}$/u,
@@ -28,6 +29,7 @@ const national = [
   /^0\d{1,5} \d{3,10}(?:-\d{1,4})?$/u,
   /^0\d{1,5}(?: \d{2,4}){2,5}$/u,
   /^0 8\d{2}(?: \d{3}){2}$/u,
+  /^00[1-9]\d{0,2}(?: \d{1,12}){1,6}$/u,
 ];
 const bracketed = /^(?:1 )?\d{2,5} \d{3,4}[- ]\d{4}$/u;
 const international = /^\+\d{1,3}(?: \d{1,12}(?:[-./]\d{1,8}){0,4}){1,7}$/u;
@@ -47,10 +49,17 @@ export function readPhone(window: NormalizationWindow, language: LanguageRules):
     if (isSpaced(written.trim(), window, count, language))
       return {
         ...sayGroups(groups.slice(0, count), language),
-        before: window.word.before.replace(/\($/u, ""),
+        before: closesInside(window, count) ? window.word.before.replace(/\($/u, "") : window.word.before,
       };
   }
   return isCalled(window, language) ? sayGroups([text], language) : undefined;
+}
+
+/** Returns whether a parenthesis closes inside the number, as in "(555) 123-4567". */
+function closesInside(window: NormalizationWindow, count: number): boolean {
+  return Array.from({ length: count - 1 }, (_, at) => window.at(at)).some(
+    (group) => group?.after.startsWith(")") === true || group?.text.includes(")") === true,
+  );
 }
 
 function isSpaced(
@@ -98,10 +107,18 @@ function isCalled(window: NormalizationWindow, { callWords }: LanguageRules): bo
   return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
 }
 
+/** Returns the words of the groups, with a comma between two groups so that a listener can write along. */
 function sayGroups(groups: readonly string[], language: LanguageRules): WordReading {
-  const spoken = groups.map((group) => {
-    const plus = group.startsWith("+") ? language.plus : "";
-    return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));
+  const last = groups.length - 1;
+  const spoken = groups.map((group, at) => {
+    const parts = group.split(/[-./]/u).map((part) => sayGroup(part, language));
+    const words = parts.filter((part) => part !== "").join(", ");
+    return words === "" || at === last || group === "0" ? words : `${words},`;
   });
   return { spoken };
+}
+
+function sayGroup(group: string, language: LanguageRules): string {
+  const plus = group.startsWith("+") ? language.plus : "";
+  return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));
 }

@@ -63,9 +63,10 @@ const violations: Record<string, Violation> = {
     api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
   "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
     api({ replicas: 2, keys: { sqlite } }),
-  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network": api({
-    keys: { postgres: { url: "postgres://svc-tts@db/tts" } },
-  }),
+  "api.keys.postgres.url must end in ?sslmode=verify-full or, on a trusted network, in ?sslmode=no-verify or ?sslmode=disable":
+    api({
+      keys: { postgres: { url: "postgres://svc-tts@db/tts" } },
+    }),
   "api.dashboard.url must be an https URL, because http does not encrypt passwords: http is allowed only for localhost and 127.0.0.1":
     api({ keys: { postgres }, dashboard: { url: "http://localhost.example.com" } }),
   "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys": api({

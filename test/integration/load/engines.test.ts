@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -201,6 +201,13 @@ describe.each([
     }
     expect((await say("still here.")).samples.length).toBeGreaterThan(0);
     expect(pool.pids()).toHaveLength(2);
+  });
+
+  test("gives its processes the compile cache, and no other variable of its environment", () => {
+    const inherited = pool.pids().map((pid) => readFileSync(`/proc/${pid}/environ`, "utf8"));
+    const folder = process.env.NODE_COMPILE_CACHE;
+    const expected = folder ? `NODE_COMPILE_CACHE=${folder}\0` : "";
+    expect(inherited).toEqual([expected, expected]);
   });
 
   test("retries an utterance without an error if its process died before the first audio", async () => {

@@ -34,8 +34,8 @@ afterEach(async () => {
   await eventually("the end of all processes", () => ourProcesses().length === 0);
 });
 
-function start(environment: Record<string, string> = {}): void {
-  const child = spawn(process.execPath, [main, "all"], {
+function start(environment: Record<string, string> = {}, ...options: readonly string[]): void {
+  const child = spawn(process.execPath, [main, "all", ...options], {
     env: {
       ...process.env,
       HOME: home,
@@ -83,6 +83,13 @@ function openConnections(port: number): number {
   ).length;
 }
 
+/** Returns the local addresses on which programs listen on a port. */
+function listeningAddresses(port: number): string[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
+  return lines.flatMap((line) => new RegExp(`^ *\\d+: (\\S+):${hex} \\S+ 0A `).exec(line)?.[1] ?? []);
+}
+
 const curlLine = () => /^curl .*$/m.exec(run.output())?.[0] ?? "";
 
 describe("svc-tts all", () => {
@@ -115,6 +122,20 @@ describe("svc-tts all", () => {
     expect(await run.ended).toBe(0);
     expect(ourProcesses()).toEqual([]);
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toEqual([]);
+  });
+
+  it("listens on the loopback interface only, and with --all-interfaces with the API on every interface", async () => {
+    const [loopback, every] = ["0100007F", "00000000"];
+    const addresses = () =>
+      (["api", "model", "arcanaBesideMist"] as const).flatMap((tier) => listeningAddresses(portOf(tier)));
+    start();
+    await ready();
+    expect(addresses()).toEqual([loopback, loopback, loopback]);
+    run.child.kill("SIGTERM");
+    await run.ended;
+    start({}, "--all-interfaces");
+    await ready();
+    expect(addresses()).toEqual([every, loopback, loopback]);
   });
 
   it("names the tier that died, stops the other tiers and fails", async () => {

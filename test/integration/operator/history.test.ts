@@ -1,8 +1,11 @@
 /** Tests the history of pools, rollbacks and the commands for them on a real API server. */
 import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { RevisionLine } from "../../../operator/cli/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -19,13 +22,30 @@ const mist = (streams: number, rollout: object = {}) => [
   { name: "mist", kind: "mist", replicas: 1, maxConcurrentStreams: streams, rollout },
 ];
 
-async function command(...words: string[]): Promise<string> {
+const command = (...words: string[]) => commandWith(kubeconfigPath, ...words);
+
+async function commandWith(kubeconfig: string, ...words: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    [main, ...words, "-n", house.namespace, "--kubeconfig", kubeconfigPath],
-    { env: { PATH: process.env.PATH } },
+    [main, ...words, "-n", house.namespace, "--kubeconfig", kubeconfig],
+    { env: { ...childEnvironment(), PATH: process.env.PATH } },
   );
   return stdout;
+}
+
+/** Writes a kubeconfig with the rights of the operator. Returns its path. */
+async function kubeconfigOfOperator(folder: string): Promise<string> {
+  const path = join(folder, "operator.kubeconfig");
+  const config = {
+    ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+    clusters: [
+      { name: "c", cluster: { server: house.proxy.server.origin, "insecure-skip-tls-verify": true } },
+    ],
+    users: [{ name: "u", user: {} }],
+    contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+  };
+  await writeFile(path, JSON.stringify(config));
+  return path;
 }
 
 async function history(): Promise<RevisionLine[]> {
@@ -193,5 +213,22 @@ describe("the command rollback", () => {
       code: 2,
       stderr: expect.stringContaining(`its revisions are: ${second}, ${first}`),
     });
+  });
+
+  it("prints the kubectl command if the user may not patch the TtsDeployment", async () => {
+    const [first = ""] = await rollOut([16, 4]);
+    const folder = await mkdtemp(join(tmpdir(), "svc-tts-rollback-"));
+    const kubeconfig = await kubeconfigOfOperator(folder);
+    const failed = await commandWith(kubeconfig, "rollback", "demo", "mist").catch((error: unknown) => error);
+    await rm(folder, { recursive: true });
+    expect(failed).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("you may not change TtsDeployment demo"),
+    });
+    const { stdout } = failed as { stdout: string };
+    const printed = /^kubectl patch ttsdeployment demo -n (\S+) --type=json -p '(.*)'\n$/.exec(stdout);
+    expect(printed?.[1]).toBe(house.namespace);
+    await house.kubectl("patch", "ttsdeployment", "demo", "--type=json", "-p", printed?.[2] ?? "");
+    expect(await recorded(16)).toBe(first);
   });
 });

@@ -173,6 +173,18 @@ describe("a TtsModelCache", () => {
     expect(await house.requestsDuring(3_600_000)).toEqual([]);
   });
 
+  it("has a NetworkPolicy for its pods while it is enabled", async () => {
+    await house.putCache({ networkPolicy: { enabled: true } });
+    const policy = () => house.get("NetworkPolicy", "voices-fetch");
+    await house.until(async () => (await policy()) !== undefined, "the NetworkPolicy");
+    expect((await policy())?.spec).toMatchObject({
+      podSelector: { matchLabels: { [labels.modelCache]: "voices" } },
+      policyTypes: ["Ingress", "Egress"],
+    });
+    await house.putCache({});
+    await house.untilGone("NetworkPolicy", "voices-fetch");
+  });
+
   it("reports a volume that no node can have, with the message of the scheduler", async () => {
     await house.putCache();
     const pod = await podOf("voices-fetch-1-0");

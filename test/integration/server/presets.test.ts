@@ -14,6 +14,7 @@ import { delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readVoiceManifest } from "../../../server/engine/neural/manifest.ts";
 import type { RewriteOutcome } from "../../../server/engine/rewriting/rewrite.ts";
 import { readModelFolder } from "../../../server/engine/vllm/model/model-folder.ts";
 import { type InstallOptions, installPreset } from "../../../server/presets/install.ts";
@@ -138,6 +139,30 @@ describe("an installed model", () => {
       kind: "kokoro",
       rewritten: { model: "rewritten.onnx", sha256: rewriting.sha256, weights: "int8" },
     });
+  });
+
+  test.each([
+    { windows: { kind: "none", reason: "the graph has no means" } as const, field: false },
+    {
+      windows: {
+        kind: "windows",
+        sha256: { front: "a".repeat(64), generator: "b".repeat(64), means: "c".repeat(64) },
+        channels: 3,
+        seamDecibels: 15,
+        levelDecibels: 0.5,
+      } as const,
+      field: {
+        front: { path: "front.onnx", sha256: "a".repeat(64) },
+        generator: { path: "generator.onnx", sha256: "b".repeat(64) },
+        means: { path: "means.bin", sha256: "c".repeat(64) },
+        channels: 3,
+      },
+    },
+  ])("has a manifest that states whether the graph has windows", async ({ windows, field }) => {
+    await install(preset(), { rewrite: () => Promise.resolve({ ...rewriting, windows }) });
+    expect(readManifest()).toMatchObject({ rewritten: { windows: field } });
+    const { kind } = readVoiceManifest("manifest.json", JSON.stringify(readManifest()));
+    expect(kind).toBe("kokoro");
   });
 
   test("is not fetched again, except a changed file", async () => {

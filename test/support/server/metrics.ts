@@ -2,6 +2,7 @@ import { Registry } from "prom-client";
 import {
   callMetrics,
   leaderMetrics,
+  modelStatusMetrics,
   queueMetrics,
   resourceMetrics,
   watchMetrics,
@@ -78,17 +79,26 @@ export function sentSeries(): Map<string, readonly string[]> {
 
 /** Returns a registry with all metrics of the operator. */
 export function operatorMetrics(
-  operator?: Pick<Operator, "leading" | "deployments" | "failingWatches">,
+  operator?: Pick<Operator, "leading"> & Partial<Operator>,
   nowMs = 0,
 ): Registry {
+  const none = () => [];
+  const running = operator && {
+    deployments: none,
+    pools: none,
+    modelCaches: none,
+    failingWatches: none,
+    ...operator,
+  };
   const registry = new Registry();
   queueMetrics(registry, "tts-operator");
   callMetrics(registry, "10.96.0.1");
-  leaderMetrics(registry, "tts-operator", () => operator);
-  watchMetrics(registry, () => operator);
+  leaderMetrics(registry, "tts-operator", () => running);
+  watchMetrics(registry, () => running);
+  modelStatusMetrics(registry, () => running);
   resourceMetrics(
     registry,
-    () => operator,
+    () => running,
     () => nowMs,
   );
   return registry;

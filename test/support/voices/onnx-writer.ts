@@ -1,4 +1,4 @@
-/** Writes ONNX files (onnx.proto, opset 15). It supports only the parts of the format that the tests need. */
+/** Writes ONNX files (onnx.proto). It supports only the parts of the format that the tests need. */
 
 const types = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
 type ElementType = keyof typeof types;
@@ -63,7 +63,7 @@ export class GraphWriter {
   }
 
   /** Returns the bytes of the file. */
-  bytes(name: string): Buffer {
+  bytes(name: string, operatorSet = 15): Buffer {
     const graph = Buffer.concat([
       ...this.#nodes.map((node) => bytesField(1, encodeNode(node))),
       textField(2, name),
@@ -71,7 +71,7 @@ export class GraphWriter {
       ...this.#inputs.map((input) => bytesField(11, input)),
       ...this.#outputs.map((output) => bytesField(12, output)),
     ]);
-    const opset = bytesField(8, intField(2, 15));
+    const opset = bytesField(8, intField(2, operatorSet));
     return Buffer.concat([intField(1, 8), bytesField(7, graph), opset]);
   }
 

@@ -226,7 +226,7 @@ describe("the settings in environment variables", () => {
     [{ ...routing, [env.tlsPort]: "65536" }, "SVC_TTS_TLS_PORT must be an integer from 0"],
     [{ ...routing, [env.socketClearMode]: "all" }, "SVC_TTS_SOCKET_CLEAR_MODE must be one of abort, buffer"],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
-    [{}, "none of them is set"],
+    [{}, "neither is set"],
     [{ ...routing, [env.routingConfigMap]: "x" }, "both are set"],
     [{ [env.routingConfigMap]: "x", [env.namespace]: "n" }, "KUBERNETES_SERVICE_HOST is not set"],
   ])("refuse %o and name the variable, the value and the allowed values", (environment, message) => {

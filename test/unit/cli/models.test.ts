@@ -10,12 +10,12 @@ const folder = folderOfTests("models");
 const run = (...words: string[]) => runInProcess([allCommand, ...modelsCommands], words);
 
 /** Writes the files that `models get` writes. */
-function install(into: string): void {
+function install(into: string, rewriting: object = { kind: "none", reason: "it is not faster here" }): void {
   const installation = {
     preset: "kokoro-82m",
     installedAt: "2026-01-01T00:00:00.000Z",
     source: "https://example.com/model.onnx",
-    rewriting: { kind: "none", reason: "it is not faster here" },
+    rewriting,
   };
   mkdirSync(join(into, "kokoro-82m"), { recursive: true });
   writeFileSync(join(into, "kokoro-82m", "installed.json"), JSON.stringify(installation));
@@ -46,6 +46,24 @@ describe("svc-tts models", () => {
     expect(out).toContain(
       "from https://example.com/model.onnx. The graph of the model was not rewritten: it is not faster here.",
     );
+  });
+
+  it.each([
+    {
+      windows: { kind: "none", reason: "the graph has no means" },
+      shown:
+        "The audio is the same. The first phrase of a text is synthesized as a whole: the graph has no means.",
+    },
+    {
+      windows: { kind: "windows" },
+      shown:
+        "The audio is the same. The first audio comes earlier, because the first phrase of a text is synthesized in parts (windows).",
+    },
+  ])("shows whether the installed graph has windows: $windows.kind", async ({ windows, shown }) => {
+    const into = join(folder, windows.kind);
+    const realTimeFactors = { original: 0.9, rewritten: 0.4 };
+    install(into, { kind: "rewritten", weights: "int8", realTimeFactors, windows });
+    expect((await run("models", "show", "kokoro-82m", "--into", into)).out).toContain(shown);
   });
 
   it("shows what a model without known digests requires", async () => {

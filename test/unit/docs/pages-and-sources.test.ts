@@ -3,10 +3,17 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { models } from "../../../config/contract/models.ts";
 import { Scaling } from "../../../crds/scaling.ts";
+import { wordLimits } from "../../../server/api/oovs/limits.ts";
+import { longestSentence } from "../../../server/api/oovs/sentence.ts";
+import { defaultLimits } from "../../../server/api/request/limits.ts";
+import { longestPhonemes } from "../../../server/contract/text/phonemes.ts";
+import { maxEntries } from "../../../server/store/lexicon.ts";
 import { granted, plannedDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 
 const root = join(import.meta.dirname, "../../..");
+const mebibyte = 1024 * 1024;
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 /** Returns the part of a file that the group of the pattern matches. */
@@ -15,6 +22,66 @@ function found(path: string, pattern: RegExp): string {
   if (value === undefined) throw new Error(`${path} does not contain ${pattern}`);
   return value;
 }
+
+describe("docs/reference/text-limits.md", () => {
+  const page = read("docs/reference/text-limits.md");
+  const source = (path: string, name: string) =>
+    Number(found(path, new RegExp(`${name}(?: =|:) ([\\d_]+)`)).replaceAll("_", ""));
+  const count = (value: number) => value.toLocaleString("en-US");
+
+  it.each([
+    ["text of mist by HTTP", models.mist.maxTextLength ?? 0, "| text | COUNT characters | none |"],
+    [
+      "text of mist in the playground",
+      models.mist.maxDashboardTextLength,
+      "| text | COUNT characters | 3,000",
+    ],
+    [
+      "text of arcana in the playground",
+      models.arcana.maxDashboardTextLength,
+      "1,000 characters | COUNT characters",
+    ],
+    ["body in MiB", defaultLimits.bodyBytes / mebibyte, "| body | COUNT MiB | COUNT MiB |"],
+    ["audio of a JSON response in MiB", defaultLimits.jsonAudioBytes / mebibyte, "JSON response | COUNT MiB"],
+    ["headers in KiB", defaultLimits.headerBytes / 1024, "headers of a request | COUNT KiB"],
+    ["pronunciation", longestPhonemes, "| pronunciation | COUNT characters |"],
+    ["lexicon", maxEntries, "| lexicon of a team | COUNT words |"],
+    ["saved sentence", longestSentence, "| saved sentence | COUNT characters"],
+    ["GET /v1/oovs", wordLimits.most, "| COUNT words; the default is 1,000 |"],
+    ["pause", source("server/text/markup.ts", "maxPauseMs"), "| COUNT ms each"],
+    ["all pauses", source("server/text/markup.ts", "maxPausesMs"), "COUNT ms in one text |"],
+    ["speed factors", source("server/api/request/speech-request.ts", "maxInlineValues"), "COUNT numbers |"],
+    ["word", source("server/text/tokens.ts", "maxTokenCharacters"), "| word | COUNT characters |"],
+    [
+      "sentence",
+      source("server/api/sockets/socket-settings.ts", "longestMistText"),
+      "| one sentence | COUNT char",
+    ],
+    [
+      "waiting text",
+      source("server/api/sockets/text-socket.ts", "longestBacklog"),
+      "| COUNT characters (UTF-16) |",
+    ],
+    [
+      "custom lexicon",
+      source("server/api/sockets/v1/custom-lexicon.ts", "mostEntries"),
+      "a context | COUNT words |",
+    ],
+    [
+      "words of a request",
+      source("server/model/vocabulary/vocabulary.ts", "maxFound"),
+      "request | COUNT words |",
+    ],
+    ["words of a key", source("server/store/oov-store.ts", "maxWordsOfKey"), "of a key | COUNT words |"],
+    [
+      "API key",
+      source("server/api/access/authenticate.ts", "maxTokenLength"),
+      "in a header | COUNT characters |",
+    ],
+  ])("has the limit of the code: %s", (_what, limit, row) => {
+    expect(page).toContain(row.replaceAll("COUNT", count(limit)));
+  });
+});
 
 describe("docs/reference/support-matrix.md", () => {
   const page = read("docs/reference/support-matrix.md");
@@ -27,6 +94,12 @@ describe("docs/reference/support-matrix.md", () => {
   it.each([
     ["Kubernetes", () => found("test/cluster/tools.sh", /^KUBERNETES=v(.+)$/m), "tested with VERSION:"],
     ["Helm", () => found("test/cluster/tools.sh", /^HELM=v(.+)$/m), "| VERSION; Helm 4 was not tested |"],
+    ["cosign", () => found("tools/release/programs/cosign/go.mod", /cosign\/v3 v(\S+)/), "| 3 | VERSION |"],
+    [
+      "the registry",
+      () => found("test/release/registry/go.mod", /distribution\/v3 v(\S+)/),
+      "Distribution VERSION",
+    ],
     ["Node", () => packages.dependencies.node, "installs Node VERSION with npm"],
     ["the oldest Node", () => packages.engines.node.replace(">=", ""), "The sources need VERSION or later"],
     ["ONNX Runtime", () => packages.dependencies["onnxruntime-node"], "| VERSION on a CPU |"],
@@ -100,18 +173,21 @@ describe("docs/explanation/api-versions.md", () => {
 });
 
 describe("docs/how-to/air-gap.md", () => {
-  it("mounts the certificate of an authority in the container that downloads the model", () => {
+  it("sets proxy and certificate authority in the container that downloads the model", () => {
     const blocks = read("docs/how-to/air-gap.md").matchAll(/^```yaml\n(.*?)^```$/gms);
-    const [models, template] = [...blocks].map(([, yaml = ""]) => parse(yaml));
-    const spec = { cache: models.models[0].cache, podTemplate: JSON.stringify(template.podTemplate) };
+    const [models, settings] = [...blocks].map(([, yaml = ""]) => parse(yaml));
+    const spec = { cache: models.models[0].cache, downloads: settings.downloads };
     const server = { image: "server:1", pullPolicy: "Always" } as const;
     const planned = plannedDeployment(ttsModelPool(spec), undefined, granted, server);
     expect(planned?.spec.template.spec?.initContainers).toMatchObject([
       {
         name: "fetch-0",
         image: "server:1",
-        env: [{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/authority/ca.crt" }],
-        volumeMounts: [{ mountPath: "/etc/authority" }, { mountPath: "/var/lib/svc-tts/models" }],
+        env: expect.arrayContaining([
+          { name: "HTTPS_PROXY", value: "http://proxy.internal:3128" },
+          { name: "NODE_EXTRA_CA_CERTS", value: "/etc/svc-tts/downloads-ca/ca.crt" },
+        ]),
+        volumeMounts: [{ mountPath: "/var/lib/svc-tts/models" }, { mountPath: "/etc/svc-tts/downloads-ca" }],
       },
     ]);
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { kokoroSymbols } from "../../../server/engine/neural/kokoro-phonemes.ts";
+import { kokoroSymbols, symbolsIn } from "../../../server/engine/neural/kokoro-phonemes.ts";
 
 test.each([
   // American English
@@ -46,3 +46,17 @@ test.each([
     expect(kokoroSymbols(sounds, espeak)).toBe(symbols);
   },
 );
+
+const vocabulary = { f: 1, n: 2, y: 3, ç: 4, c: 5, "\u0303": 6, a: 7 };
+
+test.each([
+  { symbols: "fʏnf", known: "fynf", what: "replaces a sound that the vocabulary does not contain" },
+  { symbols: "aç", known: "aç", what: "keeps a symbol that the vocabulary contains" },
+  { symbols: "ã", known: "a\u0303", what: "decomposes a letter with a diacritic" },
+])("symbolsIn($symbols) $what", ({ symbols, known }) => {
+  expect(symbolsIn(vocabulary, symbols).join("")).toBe(known);
+});
+
+test("symbolsIn prefers the sound itself to a similar sound", () => {
+  expect(symbolsIn({ ...vocabulary, ʏ: 8 }, "ʏ")).toEqual(["ʏ"]);
+});

@@ -7,6 +7,7 @@ import {
   type NeuralModel,
   neuralSpeedRange,
   type SpelledLine,
+  type WindowedOutput,
 } from "../../../server/engine/neural/neural-model.ts";
 import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
 
@@ -21,11 +22,14 @@ class LetterModel implements NeuralModel {
   readonly reach = neuralSpeedRange;
   readonly borders = exactBorders;
   readonly maxSymbols: number;
+  /** The number of samples of each window. The model has no windows by default. */
+  readonly window: number | undefined;
   /** The lines that the model has synthesized. */
   readonly lines: string[] = [];
 
-  constructor(maxSymbols: number) {
+  constructor(maxSymbols: number, window?: number) {
     this.maxSymbols = maxSymbols;
+    this.window = window;
   }
 
   spell(words: Parameters<NeuralModel["spell"]>[0]): SpelledLine {
@@ -45,19 +49,40 @@ class LetterModel implements NeuralModel {
       samples: ids.map(() => samplesOfId),
     };
   }
+
+  async speakInWindows(line: SpelledLine): Promise<WindowedOutput | undefined> {
+    const { window } = this;
+    if (window === undefined) return undefined;
+    const { audio, samples } = await this.speak(line);
+    return {
+      samples,
+      length: audio.length,
+      async *audio({ from, to }) {
+        for (let at = from; at < to; at += window) yield { at, audio: audio.subarray(at, at + window) };
+      },
+    };
+  }
 }
 
-async function synthesize(text: string, model: LetterModel) {
+async function synthesize(text: string, model: LetterModel, inWindows = false) {
+  return synthesizeUntil(text, model, { inWindows, piecesUntilStop: Number.POSITIVE_INFINITY });
+}
+
+async function synthesizeUntil(
+  text: string,
+  model: LetterModel,
+  { inWindows, piecesUntilStop }: { readonly inWindows: boolean; readonly piecesUntilStop: number },
+) {
   const tokens = text.split(" ").map((written): Token => {
     const [, word = "", after = ""] = /^(.*?)([.,!?]*)$/.exec(written) ?? [];
     return { text: word, before: "", after, stretch: 1, sounds: [...word] };
   });
   const times: TokenTimestamp[] = [];
-  let samples = 0;
+  const pieces: Int16Array[] = [];
   const sink = {
     audio: (piece: Int16Array) => {
-      samples += piece.length;
-      return true;
+      pieces.push(piece);
+      return pieces.length < piecesUntilStop;
     },
     times: (timestamps: readonly TokenTimestamp[]) => {
       times.push(...timestamps);
@@ -66,8 +91,9 @@ async function synthesize(text: string, model: LetterModel) {
     isStopped: () => false,
   };
   const voice = { kind: "neural", speaker: 0 } as const;
-  await neuralSynthesizer(model)({ voice, tokens, stretch: 1 }, sink);
-  return { lines: model.lines, times, samples };
+  await neuralSynthesizer(model)({ voice, tokens, stretch: 1, inWindows }, sink);
+  const samples = pieces.reduce((sum, { length }) => sum + length, 0);
+  return { lines: model.lines, times, samples, pieces };
 }
 
 describe("a text that is too long for the model", () => {
@@ -100,4 +126,41 @@ describe("a text that is too long for the model", () => {
 test("a text without symbols of the model is omitted, and the model is not called", async () => {
   const { lines, times, samples } = await synthesize("ЖЖ", new LetterModel(50));
   expect([lines, times, samples]).toEqual([[], [], 0]);
+});
+
+describe("a line in windows", () => {
+  const text = "one two three four.";
+
+  test("has the same audio and the same word timestamps as a line without windows", async () => {
+    const whole = await synthesize(text, new LetterModel(50));
+    const windows = await synthesize(text, new LetterModel(50, 130), true);
+    expect(windows.samples).toBe(whole.samples);
+    expect(windows.pieces.flatMap((piece) => [...piece])).toEqual(
+      whole.pieces.flatMap((piece) => [...piece]),
+    );
+    expect(windows.times).toEqual(whole.times);
+  });
+
+  test("is sent in pieces until the last word begins", async () => {
+    const { pieces } = await synthesize(text, new LetterModel(50, 600), true);
+    expect(pieces.map(({ length }) => length)).toEqual([600, 600, 200, 440]);
+  });
+
+  test("is sent at once if it has one word", async () => {
+    const { pieces, times } = await synthesize("three.", new LetterModel(50, 130), true);
+    expect(pieces).toHaveLength(1);
+    expect(times.map(({ token }) => token)).toEqual([0]);
+  });
+
+  test("is only the first line of an utterance", async () => {
+    const { pieces } = await synthesize("one, two.", new LetterModel(5, 130), true);
+    const whole = await synthesize("one, two.", new LetterModel(5));
+    expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBe(whole.samples);
+  });
+
+  test("ends after an abort", async () => {
+    const options = { inWindows: true, piecesUntilStop: 2 };
+    const { pieces } = await synthesizeUntil(text, new LetterModel(50, 300), options);
+    expect(pieces).toHaveLength(2);
+  });
 });

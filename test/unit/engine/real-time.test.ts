@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { EngineSpeed, phraseGrowthAt, realTimeStreamsAt } from "../../../server/engine/neural/real-time.ts";
+import {
+  EngineSpeed,
+  mayUseWindowsAt,
+  phraseGrowthAt,
+  realTimeStreamsAt,
+} from "../../../server/engine/neural/real-time.ts";
 import { type QueuedUtterance, UtteranceQueue } from "../../../server/engine/runtime/utterance-queue.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 import { pseudoRandom } from "../../support/seed.ts";
@@ -231,4 +236,12 @@ describe("streams in every slot of an engine", () => {
     expect(Math.max(...serve({ ...machine, streams: 2 * streams, growth, seed: 1 }))).toBeGreaterThan(200);
     expect(Math.max(...serve({ ...machine, streams, growth: undefined, seed: 1 }))).toBeGreaterThan(200);
   });
+});
+
+it.each([
+  { audioSpeed: 1.6, processes: 1, may: false },
+  { audioSpeed: 1.8, processes: 1, may: true },
+  { audioSpeed: 3.2, processes: 2, may: false },
+])("a process of $processes with a total speed of $audioSpeed may use windows: $may", ({ may, ...speed }) => {
+  expect(mayUseWindowsAt(speed)).toBe(may);
 });

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { differenceOf, type Measured } from "../../../server/engine/rewriting/comparison.ts";
+import {
+  differenceOf,
+  type Measured,
+  seamProblem,
+  windowErrors,
+} from "../../../server/engine/rewriting/comparison.ts";
 import { lines } from "../../../server/engine/rewriting/lines.ts";
 
 const measured = (audio: readonly number[], samples: readonly number[] = [2]): Measured => ({
@@ -30,5 +35,26 @@ describe("differenceOf", () => {
     expect(lines.map((line) => line.length)).toEqual([1, 10, 17]);
     expect(lines.map((line) => line.filter(({ after }) => after !== "").length)).toEqual([1, 1, 3]);
     expect(lines[0]).toEqual([{ token: 0, sounds: ["h", "ə", "l", "ˈoʊ"], after: "." }]);
+  });
+});
+
+describe("windowErrors", () => {
+  const wave = Float32Array.from({ length: 100 }, (_, i) => Math.sin(i));
+
+  test("returns the ratio of the windows' error and the change of the level in decibels", () => {
+    const windows = wave.map((sample) => sample * 0.9);
+    const errors = windowErrors({ own: wave.map((sample) => sample / 2), whole: wave, windows });
+    expect(errors.seamDecibels).toBeCloseTo(20, 3);
+    expect(errors.levelDecibels).toBeCloseTo(20 * Math.log10(1.8), 3);
+  });
+
+  test.each([
+    { seamDecibels: 15, levelDecibels: -0.5, problem: undefined },
+    { seamDecibels: 2, levelDecibels: 0, problem: /windows of text 1 are 2\.0 dB above/ },
+    { seamDecibels: 15, levelDecibels: -6, problem: /change the level of text 1 by -6\.0 dB/ },
+    { seamDecibels: Number.NaN, levelDecibels: 0, problem: /NaN dB/ },
+  ])("of $seamDecibels dB and $levelDecibels dB are accepted or refused", ({ problem, ...errors }) => {
+    if (problem) expect(seamProblem([errors])).toMatch(problem);
+    else expect(seamProblem([errors])).toBeUndefined();
   });
 });

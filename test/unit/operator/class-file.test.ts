@@ -21,7 +21,7 @@ describe("the class file of a namespaced installation", () => {
     [
       "a misspelled limit",
       '{"limits": {"allowedHostname": []}}',
-      "contains limits.allowedHostname, which is no field",
+      "contains limits.allowedHostname, which is not a field",
     ],
     [
       "an invalid limit",

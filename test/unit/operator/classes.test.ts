@@ -357,6 +357,18 @@ describe("applyClass allows", () => {
       { allowedImages: ["r.example/api"] },
     ],
     [
+      "an image with a digest of an allowed repository",
+      { api: { image: `r.example/api@sha256:${"0".repeat(64)}` } },
+      [{ ...mist, image: `r.example/api:1@sha256:${"0".repeat(64)}` }],
+      { allowedImages: ["r.example/api"] },
+    ],
+    [
+      "only one digest of an image",
+      { api: { image: `r.example/api@sha256:${"0".repeat(64)}` } },
+      [mist],
+      { allowedImages: [`r.example/api@sha256:${"0".repeat(64)}`] },
+    ],
+    [
       "a revision of an allowed repository",
       {},
       source({ url: "hf://o/r@main" }),

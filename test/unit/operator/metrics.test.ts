@@ -1,10 +1,11 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
+import type { TtsModelCache, TtsModelPool } from "../../../operator/facts/observed.ts";
 import { callMetrics, queueMetrics } from "../../../operator/serve/metrics.ts";
 import { WorkQueue } from "../../../operator/serve/work-queue.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { ttsDeployment } from "../../support/operator/observed.ts";
+import { ttsDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 import { operatorMetrics } from "../../support/server/metrics.ts";
 
 async function metricValue(
@@ -109,4 +110,35 @@ test("only the leader reports the statuses of TtsDeployments, with the remaining
   leading = false;
   expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBeUndefined();
   expect(await metricValue(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(0);
+});
+
+test("only the leader reports the cold start of a pool, and the files of a model cache", async () => {
+  const seconds = { schedulingSeconds: 1, imageSeconds: 2, modelSeconds: 30, warmUpSeconds: 4 };
+  const coldStart = { pod: "demo-mist-1", createdAt: "2026-01-01T00:00:00Z", ...seconds, totalSeconds: 37 };
+  const pool = { ...ttsModelPool(), status: { coldStart } } as unknown as TtsModelPool;
+  const cache = (name: string, status: object) =>
+    ({ metadata: { namespace: "ns", name }, status }) as unknown as TtsModelCache;
+  let leading = true;
+  const registry = operatorMetrics({
+    leading: () => leading,
+    pools: () => [pool, ttsModelPool({ pool: "other" })],
+    modelCaches: () => [
+      cache("voices", { fetched: { bytes: 70, files: 2 } }),
+      cache("broken", { progress: { bytes: 5, files: 1 }, failure: { attempts: 3 } }),
+    ],
+  });
+  const value = (name: string, labels: Record<string, string>) => metricValue(registry, name, labels);
+  const demo = { namespace: "ns", name: "demo", pool: "mist" };
+  const phases = ["scheduling", "image", "model", "warmUp"];
+  const name = "svc_tts_operator_cold_start_seconds";
+  const found = await Promise.all(phases.map((phase) => value(name, { ...demo, phase })));
+  expect(found).toEqual([1, 2, 30, 4]);
+  expect(await value(name, { pool: "other" })).toBeUndefined();
+  expect(await value("svc_tts_operator_model_cache_bytes", { name: "voices" })).toBe(70);
+  expect(await value("svc_tts_operator_model_cache_files", { name: "broken" })).toBe(1);
+  expect(await value("svc_tts_operator_model_cache_failed_attempts", { name: "voices" })).toBe(0);
+  expect(await value("svc_tts_operator_model_cache_failed_attempts", { name: "broken" })).toBe(3);
+  leading = false;
+  expect(await value(name, demo)).toBeUndefined();
+  expect(await value("svc_tts_operator_model_cache_bytes", { name: "voices" })).toBeUndefined();
 });

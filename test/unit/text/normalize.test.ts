@@ -60,7 +60,7 @@ test.each([
   [
     "eng",
     "Call (555) 123-4567!",
-    ["Call: Call", "555: five five five", "123-4567: one two three four five six seven!"],
+    ["Call: Call", "555: five five five,", "123-4567: one two three,", "123-4567: four five six seven!"],
   ],
   ["eng", "Hi 😀. Bye", ["Hi: Hi.", "Bye: Bye"]],
   ["eng", "Dr. Lee (age 5)", ["Dr: doctor", "Lee: Lee", "age: (age", "5: five)"]],

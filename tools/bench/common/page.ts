@@ -55,7 +55,7 @@ table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 svc-tts bench --ws --url https://tts.example.com --key "$KEY" --streams 50 --seconds 60 --pace 30 --json run.json --svg run.svg
 \`\`\`
 
-measures [WebSockets](reference/websockets.md) instead: 50 open sockets, each with one context after another, whose text arrives with 30 words per second. It reports contexts per second, first audio after the
+This command measures [WebSockets](reference/websockets.md) instead: 50 open sockets, each with one context after another, whose text arrives with 30 words per second. It reports contexts per second, first audio after the
 first sentence beside HTTP requests of the same sentences in the same run, gaps between chunks, and the time from \`clear\` to silence.
 
 \`--ws\` uses only \`/ws3\` with PCM. The time to first audio starts when the last word of the first sentence is sent. \`--ws-only\` omits the HTTP requests. The default voice is \`alan\` of \`mist\`, an artificial
@@ -68,7 +68,7 @@ svc-tts bench --gpu --url https://tts.example.com --key "$KEY" --model arcana --
 \`\`\`
 
 This command runs 1, 8, 32, 64 and 128 streams in turn for 20 s each. Then it tries numbers between the last number that met the criterion and the first number that did not. The criterion is that 99 of 100 streams have their
-first audio within a second and are not slower than real time, and that no stream fails. \`--vllm\` is the address of the server's vLLM: run \`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names. The command then
+first audio within a second and are not slower than real time, and that no stream fails. \`--vllm\` is the address of the server's vLLM: run \`kubectl port-forward POD PORT\` with the port in the field \`url\` of the log line \`vLLM is ready\`. The command then
 also reports the tokens per second that vLLM wrote in this time, and the tokens per second that vLLM writes for the same number of completions without the server.
 
 **Not run yet**: no GPU with vLLM was available. The command was tested with fake servers. [Measurements](evidence/measurements.md#arcana-with-vllm) has the figures of vLLM

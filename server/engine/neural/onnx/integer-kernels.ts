@@ -37,7 +37,7 @@ function productGraph(): Buffer {
     nodeField({ name: "product", operator: "MatMulInteger", inputs: ["x", "w"], outputs: ["product"] }),
     bytesField(graphName, Buffer.from("exactness")),
     constantField({ name: "w", type: "int8", shape: [inner, columns], data: matrix }),
-    bytesField(graphInput, valueInfo("x", elementTypes.uint8, [rows, inner])),
+    bytesField(graphFields.input, valueInfo("x", elementTypes.uint8, [rows, inner])),
     bytesField(graphFields.output, valueInfo("product", elementTypes.int32, [rows, columns])),
   ];
   const graph = Buffer.concat(parts);
@@ -47,7 +47,6 @@ function productGraph(): Buffer {
 }
 
 const graphName = 2;
-const graphInput = 11;
 const irVersionTag = 8;
 const versionTag = 16;
 

@@ -39,6 +39,26 @@ export interface RewrittenGraph {
   readonly model: string;
   readonly sha256: string;
   readonly weights: WeightType;
+  /** The same graph in two files, which synthesizes in windows. */
+  readonly windows?: SplitFiles;
+}
+
+/** The files of a split graph. */
+export interface SplitFiles {
+  readonly front: CheckedFile;
+  readonly generator: CheckedFile;
+  /** The means of voices, as float32 values (`voice-means.ts`). Each voice has one row. */
+  readonly means: CheckedFile;
+  /** The row of each speaker in `means`. The value is -1 if the speaker has no row. */
+  readonly rows: readonly number[];
+  /** The number of means of a line. */
+  readonly channels: number;
+}
+
+/** A file and its SHA-256 digest in hexadecimal digits. */
+export interface CheckedFile {
+  readonly path: string;
+  readonly sha256: string;
 }
 
 /**

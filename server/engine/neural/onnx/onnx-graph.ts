@@ -29,7 +29,7 @@ export interface ProtobufField {
 }
 
 export const modelFields = { graph: 7, opset: 8 } as const;
-export const graphFields = { node: 1, initializer: 5, output: 12 } as const;
+export const graphFields = { node: 1, initializer: 5, input: 11, output: 12 } as const;
 const nodeFields = { input: 1, output: 2, name: 3, operator: 4, attribute: 5 } as const;
 const attributeFields = { name: 1, integer: 3, integers: 8 } as const;
 const valueName = 1;

@@ -62,3 +62,23 @@ export function integersConstant(name: string, values: readonly number[]): NewTe
   const data = new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
   return { name, type: "int64", shape: [values.length], data };
 }
+
+const valueTags = { name: 10, type: 18, tensorType: 10, elementType: 8, shape: 18, dimension: 10 } as const;
+const float32 = 1;
+
+/**
+ * Creates the declaration of an input or an output.
+ * @param dimensions the number of dimensions of float32 values, each of any size. ONNX Runtime finds the type
+ * of an output without this number.
+ */
+export function valueField(field: number, name: string, dimensions?: number): Buffer {
+  const writer = Writer.create().uint32(valueTags.name).string(name);
+  if (dimensions !== undefined) {
+    writer.uint32(valueTags.type).fork().uint32(valueTags.tensorType).fork();
+    writer.uint32(valueTags.elementType).int32(float32).uint32(valueTags.shape).fork();
+    for (let dimension = 0; dimension < dimensions; dimension++)
+      writer.uint32(valueTags.dimension).fork().ldelim();
+    writer.ldelim().ldelim().ldelim();
+  }
+  return bytesField(field, writer.finish());
+}

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { RestartBackoff } from "../../../../lib/backoff.ts";
-import { smallSemiSpace } from "../../../../lib/child-processes.ts";
+import { childEnvironment, smallSemiSpace } from "../../../../lib/child-processes.ts";
 import type { EngineLog } from "../../runtime/engine.ts";
 import { type QueuedUtterance, UtteranceQueue } from "../../runtime/utterance-queue.ts";
 import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";
@@ -187,7 +187,7 @@ class CodecProcess {
       execArgv: ["--max-old-space-size=256", smallSemiSpace],
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      env: {},
+      env: childEnvironment(),
       // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
       // streams.
       detached: true,

@@ -1,5 +1,5 @@
 import type { LanguageRules } from "./language.ts";
-import { type NormalizationWindow, phrase, type WordReading } from "./window.ts";
+import { isCapitalized, type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { CalendarDate } from "./written.ts";
 
 const iso =
@@ -48,11 +48,21 @@ function readDayMonth(window: NormalizationWindow, language: LanguageRules): Wor
   const [one, two] = [Number(first), Number(second)];
   const mayBeFraction =
     one < two && ending === "" && (commonParts.has(two) || /^(?:of|de)$/u.test(window.textAt(1)));
-  if (!always.has(lead) && (mayBeFraction || !unlessFraction.has(lead))) return undefined;
-  if (one === 24 && two === 7) return undefined;
+  const isNoFraction =
+    language.monthFirst("/") && one <= 12 && rareParts.has(two) && window.textAt(1) !== "of";
+  if (!always.has(lead) && !isNoFraction && (mayBeFraction || !unlessFraction.has(lead))) return undefined;
+  if (one === 24 && two === 7 && !isArticleOfDate(window)) return undefined;
   const monthFirst = two > 12 || (language.monthFirst("/") && one <= 12);
   const date = { year: "", month: monthFirst ? one : two, day: monthFirst ? two : one };
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
+}
+
+/** Denominators that fractions rarely have. In a language that writes the month first, "12/31" is a date. */
+const rareParts = new Set([17, 19, 21, 22, 23, 26, 27, 28, 29, 31]);
+
+/** Returns whether an article before "24/7" shows that it is the 24th of July, as in "del 24/7 al 31/7". */
+function isArticleOfDate(window: NormalizationWindow): boolean {
+  return /^(?:le|du|au|el|del|al)$/iu.test(window.textAt(-1));
 }
 
 /** The denominators of common fractions. "by 2/3" is a fraction and not a date. */
@@ -81,11 +91,23 @@ function readName(window: NormalizationWindow, language: LanguageRules): WordRea
   }
   if (
     weekday === undefined ||
-    !(beforeDate(window, language) || inSeries(window, language) || isAlone(window))
+    !(beforeDate(window, language) || inSeries(window, language) || isAlone(window, language))
   )
     return undefined;
-  const last = window.at(1) === undefined;
-  return { spoken: [weekday], after: last ? window.word.after : window.word.after.replace(/^\./u, "") };
+  const { after } = window.word;
+  return { spoken: [weekday], after: dotEndsSentence(window, language) ? after : after.replace(/^\./u, "") };
+}
+
+/**
+ * Returns whether the dot after an abbreviated weekday also ends the sentence. In a language that capitalizes
+ * nouns, only certain capitalized words begin a sentence.
+ */
+function dotEndsSentence(window: NormalizationWindow, language: LanguageRules): boolean {
+  const next = window.at(1);
+  if (!next) return true;
+  if (beforeDate(window, language) || language.weekdays[next.text.toLowerCase()] !== undefined) return false;
+  const { sentenceStarters } = language;
+  return isCapitalized(next.text) && (sentenceStarters?.has(next.text) ?? true);
 }
 
 /** Returns the month that a word names, if the word is written like a month. */
@@ -116,26 +138,36 @@ function beforeDate(window: NormalizationWindow, language: LanguageRules): boole
 }
 
 /**
- * Returns whether a word is a single weekday, as in "am Sa.", "on Fri." or "le sam.". The dot marks the
- * abbreviation, and the previous word shows that the abbreviation is a weekday.
+ * Returns whether a word is a single weekday, as in "am Sa.", "on Fri.", "le sam." or "Di. Vormittag". The dot
+ * marks the abbreviation, and a word beside it shows that the abbreviation is a weekday.
  */
-function isAlone(window: NormalizationWindow): boolean {
+function isAlone(window: NormalizationWindow, { dayParts }: LanguageRules): boolean {
   const lead =
     /^(?:on|every|next|last|this|am|jeden|nächsten|letzten|diesen|le|chaque|du|au|el|los|cada|del|al)$/iu;
-  return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
+  if (!window.word.after.startsWith(".")) return false;
+  return lead.test(window.textAt(-1)) || dayParts.has(window.textAt(1).toLowerCase());
 }
 
 /** Returns whether a word is part of a series of weekdays, as in "Mo. bis Fr." or "Sat. and Sun.". */
-function inSeries(window: NormalizationWindow, { weekdays, joints, monthNames }: LanguageRules): boolean {
+function inSeries(window: NormalizationWindow, language: LanguageRules): boolean {
+  const { weekdays, joints, monthNames } = language;
   const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   const isDay = (distance: number) => {
     const text = window.textAt(distance);
     return (!isCapital || /^\p{Lu}/u.test(text)) && weekdays[text.toLowerCase()] !== undefined;
   };
-  const dash = /^[.]?[-–—]$/u;
+  const beside = /^[.]?[-–—]$|^\.,$/u;
   if (isCapital && !/^\p{Lu}/u.test(window.text)) return false;
-  if (dash.test(window.word.after) && isDay(1)) return true;
-  if (dash.test(window.at(-1)?.after ?? "") && isDay(-1)) return true;
+  if (beside.test(window.word.after) && isDay(1)) return true;
+  if (beside.test(window.at(-1)?.after ?? "") && isDay(-1)) return true;
+  if (window.textAt(-1).toLowerCase() === language.to && isDayName(window.textAt(-2), weekdays)) return true;
   const isJoint = (distance: number) => joints.has(window.textAt(distance).toLowerCase());
   return (isJoint(1) && isDay(2)) || (isJoint(-1) && isDay(-2));
+}
+
+/** Returns whether a word is the name of a weekday, also with a final "s" as in "Montags". */
+function isDayName(text: string, weekdays: LanguageRules["weekdays"]): boolean {
+  const names = Object.values(weekdays).map((name) => name.toLowerCase());
+  const lower = text.toLowerCase();
+  return names.some((name) => lower === name || lower === `${name}s`);
 }

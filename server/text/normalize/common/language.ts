@@ -38,6 +38,8 @@ export interface LanguageWords {
   readonly toAfter: Readonly<Record<string, string>>;
   /** The word between the two numbers of a score such as "2:1". */
   readonly score: string;
+  /** The word between two dimensions, as in "10x15 cm". */
+  readonly by: string;
   /** The names of the ten digits, from zero. */
   readonly digitNames: readonly string[];
   readonly about: string;
@@ -79,6 +81,13 @@ export interface LanguageWords {
   readonly monthNames: readonly string[];
   /** The name of the weekday of each abbreviation in lower case. */
   readonly weekdays: Readonly<Record<string, string>>;
+  /** Words after an abbreviated weekday in lower case, such as "morning" in "Sat. morning". */
+  readonly dayParts: ReadonlySet<string>;
+  /**
+   * Capitalized words that begin a sentence. Only a language that capitalizes nouns has this list. In other
+   * languages each capitalized word after a dot may begin a sentence.
+   */
+  readonly sentenceStarters?: ReadonlySet<string>;
   readonly callWords: ReadonlySet<string>;
   readonly abbreviations: Abbreviations;
   readonly acronyms: Acronyms;

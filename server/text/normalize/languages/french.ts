@@ -190,7 +190,8 @@ export const french: LanguageRules = {
     /^(?:[aeiouyéèêàâîôûœ]|h(?!aricot|éros|ibou|amster|érisson|omard|andicap))/u.test(noun)
       ? `d'${noun}`
       : `de ${noun}`,
-  phoneGroup: (digits) => phrase(...pairs(digits).map(sayPair)),
+  phoneGroup: (digits) =>
+    /^[1-9]\d\d$/u.test(digits) ? cardinal(digits, undefined) : phrase(...pairs(digits).map(sayPair)),
   letter: (letter) => letter.toUpperCase(),
   pluralLetters: (letters) => letters.join(" "),
 };

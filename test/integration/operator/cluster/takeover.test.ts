@@ -43,7 +43,8 @@ it("an operator starts although a watched namespace was deleted, and reconciles 
       await house.admin.create({ ...rest, metadata: { name: metadata.name, namespace: deleted } });
   }
   await house.until(async () => (await conditionsIn(deleted)) > 0, "the status of the TtsDeployment");
-  // The watch of each kind is retried after its own delay, so the watch of Secrets may open after the status.
+  // The operator retries the watch of each kind after a separate delay, so the watch of Secrets may still fail when the
+  // status is written.
   await house.until(async () => house.failingWatches().length === 0, "no failing watch");
 
   await house.ready();

@@ -338,6 +338,8 @@ describe("the Keys page", () => {
     expect(page.text).toContain("There are no keys yet.");
     await newKey(owner, "app");
     expect(await newKey(owner, "app")).toBe("no key: 409");
+    const taken = await owner.post("/dashboard/keys", { name: "app", scopes: "tts:write" });
+    expect(taken.text).toMatch(/id="name-help" class="wrong">app is in use; key names are unique/);
   });
 
   it("shows members and viewers only the keys of their team, and rejects changes by viewers", async () => {
@@ -550,7 +552,14 @@ describe("/v1/keys", () => {
     );
     expect((await call("GET", "", made.body.key)).status).toBe(403);
     const again = await call("POST", "", admin, { name: "app" });
-    expect([again.status, again.body.code]).toEqual([409, "name_taken"]);
+    expect(again).toMatchObject({
+      status: 409,
+      body: {
+        code: "name_taken",
+        detail: expect.stringContaining('The name "app" is used by an existing API key'),
+        errors: [{ pointer: "/name", detail: '"app" is in use; key names are unique over all teams' }],
+      },
+    });
     expect((await call("POST", "", admin, { name: "" })).body.errors[0].pointer).toBe("/name");
     const rotated = await call("POST", "/app/rotate", admin, { overlapHours: 0 });
     await eventuallyOn(

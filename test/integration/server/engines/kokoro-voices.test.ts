@@ -116,7 +116,12 @@ function rewrite(): Promise<RewriteOutcome> {
     ids: vocab,
     voices: [{ style: at("koko/a.bin"), espeak: "en-us" }],
   } as const;
-  return rewriteGraph({ spec, target: at("koko/rewritten.onnx") }, never);
+  const parts = {
+    front: at("koko/front.onnx"),
+    generator: at("koko/generator.onnx"),
+    means: at("koko/means.bin"),
+  };
+  return rewriteGraph({ spec, target: at("koko/rewritten.onnx"), parts }, never);
 }
 
 describe("the graph of an installed model", () => {
@@ -138,6 +143,8 @@ describe("the graph of an installed model", () => {
     else {
       const file = readFileSync(at("koko/rewritten.onnx"));
       expect(createHash("sha256").update(file).digest("hex")).toBe(outcome.sha256);
+      const reason = "the graph must have one transposed convolution with stride 10; it has 0";
+      expect(outcome.windows).toEqual({ kind: "none", reason });
     }
   });
 
@@ -145,16 +152,30 @@ describe("the graph of an installed model", () => {
     ["the rewritten graph if its file is valid", tinyKokoro(quantized), /^rewritten graph, uint8$/],
     ["the original graph if the file is missing", undefined, /^original graph: .* cannot be used: ENOENT/],
     [
+      "the rewritten graph without windows if their files are missing",
+      tinyKokoro(quantized),
+      /^rewritten graph, uint8; its windows cannot be used: ENOENT/,
+      true,
+    ],
+    [
       "the original graph if the file is incomplete",
       Buffer.alloc(500),
       /^original graph: .* cannot be used: the sha256/,
     ],
-  ])("is %s, and the log has the variant", async (_what, file, variant) => {
+  ])("is %s, and the log has the variant", async (_what, file, variant, hasWindows = false) => {
     folder.kokoro("koko", quantized);
     if (file) folder.write("koko/rewritten.onnx", file);
     const manifest = JSON.parse(readFileSync(at("koko/manifest.json"), "utf8")) as object;
     const sha256 = createHash("sha256").update(tinyKokoro(quantized)).digest("hex");
-    const rewritten = { model: "rewritten.onnx", sha256, weights: "uint8" };
+    const fileOf = (path: string) => ({ path, sha256 });
+    const windows = hasWindows && {
+      front: fileOf("front.onnx"),
+      generator: fileOf("generator.onnx"),
+      means: fileOf("means.bin"),
+      channels: 4,
+      styles: ["a.bin"],
+    };
+    const rewritten = { model: "rewritten.onnx", sha256, weights: "uint8", windows };
     folder.json("koko/manifest.json", { ...manifest, rewritten });
     const mounted = await mount();
     expect((await say(mounted, "koko-a", "Hello.")).seconds).toBeGreaterThan(0.05);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -58,6 +58,36 @@ async function fill(plan: CachePlan, env: Record<string, string> = {}) {
 const has = (path: string) => existsSync(join(folder, path));
 
 describe("the cache", () => {
+  it.each<[string, string]>([
+    ["of the file", "a.bin"],
+    ["of a folder of the file", "nora"],
+    ["of the state", ".fetch"],
+    ["of the part of the file", ".fetch/nora/a.bin.partial"],
+    ["of the preset", "kokoro-82m"],
+    ["inside the folder of the preset", ".kokoro-82m.partial/model.onnx"],
+  ])("is not filled through a symbolic link that leads outside the volume: %s", async (_what, link) => {
+    const outside = await mkdtemp(join(tmpdir(), "svc-tts-outside-"));
+    try {
+      await writeFile(join(outside, "kept"), "a file of another volume");
+      await mkdir(dirname(join(folder, link)), { recursive: true });
+      await symlink(link.endsWith("bin") ? join(outside, "missing") : outside, join(folder, link));
+      const sources = [publish("a.bin"), { ...publish("b.bin"), path: "nora/a.bin" }];
+      await expect(fill({ preset: "kokoro-82m", sources })).rejects.toThrow(
+        new RegExp(`${link} is a symbolic link to ${outside}.*remove the link`),
+      );
+      expect(await readdir(outside)).toEqual(["kept"]);
+    } finally {
+      await rm(outside, { recursive: true });
+    }
+  });
+
+  it("is filled through a symbolic link inside the volume", async () => {
+    await mkdir(join(folder, "real"));
+    await symlink("real", join(folder, "nora"));
+    await fill({ sources: [{ ...publish("a.bin"), path: "nora/a.bin" }] });
+    expect(has("real/a.bin")).toBe(true);
+  });
+
   it("is filled, and a changed plan fetches only what is missing and removes what it does not name", async () => {
     const [a, b, c] = [publish("a.bin"), { ...publish("b.bin"), path: "nora/b.bin" }, publish("c.bin")];
     await writeFile(join(folder, "mine.bin"), "a file of the user");

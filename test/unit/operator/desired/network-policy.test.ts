@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
+import { cacheNetworkPolicy, networkPolicies } from "../../../../operator/desired/network-policy.ts";
 import { apiDeployment } from "../../../../operator/desired/pods/deployment.ts";
+import { cacheLabels } from "../../../../operator/facts/child-metadata.ts";
+import type { TtsModelCache } from "../../../../operator/facts/observed.ts";
 import { type Connection, isAllowed, type Party } from "../../../support/judges/network-policy.ts";
 import {
   granted,
@@ -144,6 +146,48 @@ describe("the network policies", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);
     expect(isAllowed(policies, { from: neighbour, to: model, port: 8080 })).toBe(false);
+  });
+
+  describe("of a TtsModelCache", () => {
+    const cacheWith = (spec: object): TtsModelCache => ({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsModelCache",
+      metadata: { name: "voices", namespace: "ns", uid: "uid", generation: 1 },
+      spec: { storage: {}, networkPolicy: { enabled: true }, ...spec } as TtsModelCache["spec"],
+    });
+    const policyOf = (spec: object) => {
+      const policy = cacheNetworkPolicy(cacheWith(spec));
+      return policy === undefined ? [] : [policy];
+    };
+    const fetcher = podAt("10.0.0.20", "ns", cacheLabels(cacheWith({})));
+    const operatorLabels = {
+      "app.kubernetes.io/name": "tts-operator",
+      "app.kubernetes.io/component": "operator",
+    };
+    const operator = podAt("10.0.0.21", "svc-tts-system", operatorLabels);
+    const source = (url: string) => ({ sources: [{ url }] });
+
+    it.each<[string, object, Party, number, boolean]>([
+      ["HTTPS for a preset", { preset: "kokoro-82m" }, client, 443, true],
+      ["plain HTTP for a preset", { preset: "kokoro-82m" }, client, 80, false],
+      ["the port of a source", source("http://files.example:8081/a.onnx"), client, 8081, true],
+      ["other ports", source("https://files.example/a.onnx"), client, 22, false],
+      ["DNS", source("https://files.example/a.onnx"), dns, 53, true],
+    ])("decide about connections of the fetching pods: %s", (_what, spec, to, port, allowed) => {
+      expect(isAllowed(policyOf(spec), { from: fetcher, to, port })).toBe(allowed);
+    });
+
+    it("allow only the operator to read the progress, and select no other pods", () => {
+      const policies = policyOf({ preset: "kokoro-82m" });
+      expect(isAllowed(policies, { from: operator, to: fetcher, port: 8080 })).toBe(true);
+      expect(isAllowed(policies, { from: neighbour, to: fetcher, port: 8080 })).toBe(false);
+      expect(isAllowed(policies, { from: neighbour, to: model, port: 8080 })).toBe(true);
+    });
+
+    it("do not exist if they are disabled", () => {
+      expect(policyOf({ networkPolicy: undefined })).toEqual([]);
+      expect(policyOf({ networkPolicy: { enabled: false } })).toEqual([]);
+    });
   });
 
   it("do not exist if they are disabled, which allows all connections", () => {

@@ -15,6 +15,7 @@ import {
 } from "../../../support/operator/observed.ts";
 
 const good = granting("mist");
+const digest = `sha256:0123456789ab${"0".repeat(52)}`;
 const expired: LicenseDecision = {
   ...good,
   verdict: { state: "expired", message: "It expired." },
@@ -191,19 +192,23 @@ describe("the status of a TtsDeployment", () => {
     expect(conditionsOf({ api, pools: [late] })).toMatchObject({ Ready: "False Creating" });
   });
 
-  it("has the streams of ready replicas, and the version of the running API pods", () => {
+  it.each([
+    ["host:5000/a/server:1.2.3", "1.2.3"],
+    [`host:5000/a/server:1.2.3@${digest}`, "1.2.3"],
+    [`host:5000/a/server@${digest}`, "sha256:0123456789ab"],
+  ])("has the streams of ready replicas, and for the image %s the version %s", (image, version) => {
     const deployment = running(1);
     deployment.spec = {
       replicas: 1,
       selector: {},
-      template: { spec: { containers: [{ name: "api", image: "host:5000/a/server:1.2.3" }] } },
+      template: { spec: { containers: [{ name: "api", image }] } },
     };
     const status = deploymentStatus(
       observed(ttsDeployment(), { api: { deployment, pods: [] }, pools: [pool(3)] }),
       good,
       undefined,
     );
-    expect(status).toMatchObject({ summary: { models: "1/1", streams: "48" }, version: "1.2.3" });
+    expect(status).toMatchObject({ summary: { models: "1/1", streams: "48" }, version });
   });
 
   it("shortens a very long version to the limit of the status", () => {
