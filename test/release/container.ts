@@ -20,9 +20,12 @@ type Run = (program: ProgramName, ...words: string[]) => Promise<string>;
 
 export class Container implements AsyncDisposable {
   readonly #child: ChildProcess;
+  /** unshare ignores SIGTERM while it waits. After SIGKILL, the kernel also ends its namespace of processes. */
+  readonly #signal: NodeJS.Signals;
   #output = "";
 
   private constructor(program: string, words: readonly string[]) {
+    this.#signal = program === "unshare" ? "SIGKILL" : "SIGTERM";
     this.#child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding("utf8").on("data", (text: string) => {
@@ -81,7 +84,7 @@ export class Container implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return;
     const exited = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
+    this.#child.kill(this.#signal);
     await exited;
   }
 }
