@@ -68,10 +68,10 @@ test-integration: node_modules/.installed test-deps ## test the server, and the 
 test-e2e: node_modules/.installed ## test the main functions on a real cluster, local or KUBECONFIG=…
 	@$(BIN)/vitest run --project e2e --project e2e-release
 
-# The tests cover scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, and kubectl patch of every
-# child.
+# The tests cover scaling from zero, an upgrade, a rollback, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch
+# of every child, a shared model cache, two tenants, and TLS: docs/evidence/cluster.md.
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (eight files, minutes each)
+test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (13 files, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 # This target prints how often each test failed.
@@ -163,8 +163,8 @@ agent-loop: node_modules/.installed deps ## print the transcript of a voice agen
 bench-load-balancing: node_modules/.installed ## simulate load balancing of several API processes: docs/benchmarks-load-balancing.md
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
-# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 adds clients of every
-# pool.
+# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 measures the operator alone,
+# with streams in every pool, and writes docs/benchmarks-operator-traffic.md.
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## measure the operator next to its twin in Go: docs/benchmarks-operator.md (35 minutes)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts

@@ -104,7 +104,29 @@ function rbacTemplate(): string {
 ${roleOf("Role", fullname, "{{ . }}", ruleLines("workload"))}{{- end }}
 {{- else }}
 ${roleOf("ClusterRole", fullname, undefined, ruleLines("workload", "cluster"))}{{- end }}
-${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
+${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}{{- if .Values.metrics.secure }}
+${roleOf("ClusterRole", `${fullname}-metrics-{{ $.Release.Namespace }}`, undefined, ruleLines("metrics"))}---
+# The right to read the metrics. metrics.readers binds it to accounts.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+${metadataOf(`${fullname}-metrics-reader-{{ $.Release.Namespace }}`, undefined)}
+rules:
+  - nonResourceURLs: [/metrics]
+    verbs: [get]
+{{- with .Values.metrics.readers }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+${metadataOf(`${fullname}-metrics-reader-{{ $.Release.Namespace }}`, undefined)}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: ${fullname}-metrics-reader-{{ $.Release.Namespace }}
+subjects:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+`;
 }
 
 /**

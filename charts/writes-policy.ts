@@ -187,8 +187,12 @@ export function writesPolicySpec(
     matchConstraints: match(["*"], ["CREATE", "UPDATE", "DELETE"], ["*"], ["*"]),
     matchConditions: [
       isOperator,
-      // The policy does not apply to the Lease of the leader election and to events.
-      { name: "is-not-its-own", expression: "!(request.resource.resource in ['leases', 'events'])" },
+      // The policy does not apply to the Lease of the leader election, to events, and to reviews, which are not stored.
+      {
+        name: "is-not-its-own",
+        expression:
+          "!(request.resource.resource in ['leases', 'events', 'tokenreviews', 'subjectaccessreviews'])",
+      },
     ],
     variables: [...objectVariables, ...podVariables],
     validations: [...objectRules, ...ofSecrets, ...podRules(allowed)].map(forbidden),

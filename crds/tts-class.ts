@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { ProfileAccelerator } from "./accelerator-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   dnsLabelPattern,
   FixedUserIds,
@@ -64,6 +65,11 @@ const Defaults = Type.Object(
     telemetry: Type.Optional({
       ...TelemetrySchema,
       description: "Default of `telemetry`. Its Secrets are read in the namespace of the TtsDeployment.",
+    }),
+    downloads: Type.Optional({
+      ...Downloads,
+      description:
+        "Default of `downloads` of TtsDeployments and TtsModelCaches. Its ConfigMap is read in their namespace.",
     }),
   },
   {
@@ -202,6 +208,18 @@ const Limits = Type.Object(
 
 export const TtsClassSpecSchema = Type.Object(
   {
+    license: Type.Optional(
+      Type.Object(
+        {
+          required: Type.Boolean({
+            default: false,
+            description:
+              "Every TtsDeployment of the class needs a license, also if the operator does not require one (`license.scope: Classes` of the chart).",
+          }),
+        },
+        { description: "License requirement of the class." },
+      ),
+    ),
     defaults: Defaults,
     acceleratorProfiles: Type.Array(AcceleratorProfile, {
       maxItems: 32,

@@ -5,6 +5,7 @@ import { licenseKey } from "../config/contract/names.ts";
 import { Accelerator } from "./accelerator-fields.ts";
 import { Api } from "./api-tier.ts";
 import { Cache } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   Cidr,
   DisruptionBudget,
@@ -269,6 +270,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     networkPolicy: NetworkPolicy,
     internalToken: InternalToken,
     telemetry: Type.Optional(TelemetrySchema),
+    downloads: Type.Optional(Downloads),
   },
   { description: "The desired state of the service." },
 );

@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { Toleration } from "./accelerator-fields.ts";
 import { ModelSource } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   ImagePullSecrets,
   labelValuePattern,
@@ -125,6 +126,7 @@ export const TtsModelCacheSpecSchema = Type.Object(
         description: "Taints that the fetching pod tolerates.",
       }),
     ),
+    downloads: Type.Optional(Downloads),
     networkPolicy: Type.Optional(
       Type.Object(
         {

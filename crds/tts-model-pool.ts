@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { Accelerator } from "./accelerator-fields.ts";
 import { Cache } from "./cache-fields.ts";
+import { Downloads } from "./downloads-fields.ts";
 import {
   DisruptionBudget,
   Drain,
@@ -71,6 +72,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
     topologySpread: Type.Optional(TopologySpread),
     podDisruptionBudget: DisruptionBudget,
     telemetry: Type.Optional(PodTelemetry),
+    downloads: Type.Optional(Downloads),
     maxConcurrentStreams: MaxConcurrentStreams,
     rollout: Rollout,
     drain: Drain,

@@ -143,6 +143,8 @@ export const paths = {
   oidcClientSecret: "/var/run/svc-tts/oidc",
   oidcCa: "/var/run/svc-tts/oidc-ca",
   models: "/var/lib/svc-tts/models",
+  /** Folder of the certificate authorities of downloads. */
+  downloadsCa: "/etc/svc-tts/downloads-ca",
   /** Folder of the collector's credentials. */
   telemetryAuth: "/var/run/svc-tts/telemetry/auth",
   telemetryCa: "/var/run/svc-tts/telemetry/ca",

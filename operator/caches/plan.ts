@@ -167,6 +167,8 @@ function failureNow(observed: ObservedModelCache, current: Job | undefined): Fai
 }
 
 const longestFailure = 2_000;
+/** The reasons of containerd and of the kubelet for a container that ended unobserved, for example with its node. */
+const lostContainer = new Set(["Unknown", "ContainerStatusUnknown"]);
 
 function failureOf(
   job: Job,
@@ -176,7 +178,7 @@ function failureOf(
   const ended = terminationOf(job, pods);
   const result = readCacheResult(ended?.message);
   if (result?.outcome === "failed") return { reason: result.reason, message: result.message };
-  if (ended === undefined)
+  if (ended === undefined || lostContainer.has(ended.reason ?? ""))
     return {
       reason: "FetchInterrupted",
       message: `The pod of Job ${job.metadata.name} ended without a result, for example because its node was restarted: ${withoutFullStop(jobMessage)}. The next attempt resumes the download`,

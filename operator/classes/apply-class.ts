@@ -94,9 +94,9 @@ function withDefaults(
   defaults: TtsClassSpec["defaults"],
 ): TtsDeploymentSpec {
   const { images = {}, imagePullSecrets, imagePullPolicy, fixedUserIds } = defaults;
-  const { priorityClassName, topologySpread, telemetry } = defaults;
+  const { priorityClassName, topologySpread, telemetry, downloads } = defaults;
   return {
-    ...given({ imagePullSecrets, imagePullPolicy, fixedUserIds, telemetry }),
+    ...given({ imagePullSecrets, imagePullPolicy, fixedUserIds, telemetry, downloads }),
     ...spec,
     api: { ...given({ image: images.api, priorityClassName }), ...spec.api },
     models: spec.models.map((model) => ({

@@ -27,6 +27,9 @@ export interface LimitedFields {
 const exporter = "spec.telemetry.collector.exporter";
 const auth = "spec.telemetry.collector.auth";
 
+/** A proxy and a registry decide which files arrive, as a source does. */
+const downloads = ["spec.downloads.proxy", "spec.downloads.registries.pypi", "spec.downloads.registries.npm"];
+
 export const limitedFields: readonly LimitedFields[] = [
   { limit: "allowedHostnames", matching: "hostname", paths: ["spec.api.route.hostnames[]"] },
   { limit: "allowedServiceTypes", matching: "exact", paths: ["spec.api.service.type"] },
@@ -54,7 +57,7 @@ export const limitedFields: readonly LimitedFields[] = [
   {
     limit: "allowedModelSources",
     matching: "url",
-    paths: ["spec.models[].cache.sources[].url", "spec.models[].cache.sources[].endpoint"],
+    paths: ["spec.models[].cache.sources[].url", "spec.models[].cache.sources[].endpoint", ...downloads],
   },
   { limit: "allowedEnv", matching: "name", paths: ["spec.models[].env[].name"] },
   {
@@ -97,7 +100,7 @@ export const limitedCacheFields: readonly LimitedFields[] = [
   {
     limit: "allowedModelSources",
     matching: "url",
-    paths: ["spec.preset", "spec.sources[].url", "spec.sources[].endpoint"],
+    paths: ["spec.preset", "spec.sources[].url", "spec.sources[].endpoint", ...downloads],
   },
   {
     limit: "allowedSecrets",

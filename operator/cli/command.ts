@@ -6,11 +6,18 @@ import { pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { requiresLicense } from "../../config/contract/license.ts";
 import { ports } from "../../config/contract/names.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
-import type { PullPolicy, ServerImage, Settings } from "../facts/settings.ts";
+import {
+  type LicenseScope,
+  needsLicense,
+  type PullPolicy,
+  type ServerImage,
+  type Settings,
+} from "../facts/settings.ts";
 import {
   callMetrics,
   leaderMetrics,
@@ -19,7 +26,9 @@ import {
   resourceMetrics,
   watchMetrics,
 } from "../serve/metrics.ts";
-import { serveProbes } from "../serve/probes.ts";
+import { MetricsAuthorizer } from "../serve/metrics-access.ts";
+import { type SecureMetrics, serveProbes } from "../serve/probes.ts";
+import { selfSignedCertificate } from "../serve/self-signed.ts";
 import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
 import { readClassFile } from "./class-file.ts";
@@ -52,6 +61,7 @@ Environment of run:
   TTS_LICENSE_KEYS_FILE         JWK set of the public keys that verify licenses; if it contains a key, every
                                 TtsDeployment needs a license
   TTS_LICENSE_REQUIRED          true: do not start without a license key (default: false)
+  TTS_LICENSE_SCOPE             All, or Classes: only classes with license.required need a license (default: All)
   TTS_DEVELOPMENT               true: also trust development licenses (default: false)
   TTS_DEVELOPMENT_KEYS_FILE     JWK set of the public keys that verify development licenses
   TTS_CLASS_FILE                defaults and limits for every TtsDeployment, as the spec of a TtsClass in JSON; only with
@@ -62,6 +72,7 @@ Environment of run:
   TTS_LEASE_NAME                name of the Lease (default: tts-operator); one of the processes with this Lease is the leader
   TTS_LOG_LEVEL                 debug, info, warn or error (default: info)
   TTS_METRICS_PORT              port of /metrics (default: ${ports.operatorMetrics})
+  TTS_METRICS_SECURE            true: serve /metrics with TLS to accounts that may get it (default: false)
   TTS_PROBE_PORT                port of /healthz and /readyz (default: ${ports.operatorProbes})
   KUBECONFIG                    a kubeconfig file (default: the pod's service account)
 
@@ -111,13 +122,14 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     () => operator,
     () => Date.now(),
   );
-  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
+  const secure = environment.TTS_METRICS_SECURE === "true" ? secureMetrics(client) : undefined;
+  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator, secure });
   log.info(
     {
       version: await version(),
       server: connection.server.origin,
       ...settings.server,
-      licenseRequired: requiresLicense(settings.licenseKeys),
+      licenseRequired: needsLicense(settings),
     },
     "the operator is starting",
   );
@@ -159,6 +171,7 @@ async function readSettings(environment: Environment): Promise<Settings> {
   return {
     server: serverImage(environment),
     licenseKeys: await licenseKeys(environment),
+    licenseScope: licenseScopeOf(environment),
     ...(file !== undefined && { class: await readClassFile(file) }),
   };
 }
@@ -185,6 +198,17 @@ function pullPolicyOf(environment: Environment, name: string): PullPolicy | unde
   if (policy !== undefined && known === undefined)
     throw new UsageError(`${name} is ${policy}; it must be one of ${pullPolicies.join(", ")}`);
   return known;
+}
+
+function secureMetrics(client: ClusterClient): SecureMetrics {
+  const certificate = selfSignedCertificate(hostname(), systemClock.nowMs());
+  return { certificate, authorizer: new MetricsAuthorizer(client, systemClock) };
+}
+
+function licenseScopeOf({ TTS_LICENSE_SCOPE: scope = "" }: Environment): LicenseScope {
+  if (scope === "" || scope === "All") return "All";
+  if (scope === "Classes") return scope;
+  throw new UsageError(`TTS_LICENSE_SCOPE is ${scope}; it must be All or Classes`);
 }
 
 /**

@@ -6,9 +6,10 @@ import { api } from "../../config/contract/names.ts";
  * namespaces.
  * - `cluster` applies to cluster-scoped objects, if the operator watches all namespaces.
  * - `own` applies in the operator's own namespace.
+ * - `metrics` applies to the cluster, if the metrics are secure.
  */
 export interface Permission {
-  readonly scope: "workload" | "cluster" | "own";
+  readonly scope: "workload" | "cluster" | "own" | "metrics";
   readonly apiGroup: string;
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
@@ -161,6 +162,20 @@ const permissions: readonly Permission[] = [
     resources: ["leases"],
     verbs: ["get", "create", "update"],
     why: "The Lease of the leader election.",
+  },
+  {
+    scope: "metrics",
+    apiGroup: "authentication.k8s.io",
+    resources: ["tokenreviews"],
+    verbs: ["create"],
+    why: "The API server verifies the bearer tokens of clients that read the metrics.",
+  },
+  {
+    scope: "metrics",
+    apiGroup: "authorization.k8s.io",
+    resources: ["subjectaccessreviews"],
+    verbs: ["create"],
+    why: "The API server decides whether these clients may read the metrics.",
   },
 ];
 

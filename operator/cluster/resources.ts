@@ -33,6 +33,8 @@ const resources = {
   Job: namespaced("batch/v1", "jobs"),
   HorizontalPodAutoscaler: namespaced("autoscaling/v2", "horizontalpodautoscalers"),
   ScaledObject: namespaced("keda.sh/v1alpha1", "scaledobjects"),
+  TokenReview: clusterWide("authentication.k8s.io/v1", "tokenreviews"),
+  SubjectAccessReview: clusterWide("authorization.k8s.io/v1", "subjectaccessreviews"),
   Lease: namespaced("coordination.k8s.io/v1", "leases"),
   EndpointSlice: namespaced("discovery.k8s.io/v1", "endpointslices"),
   Event: namespaced("events.k8s.io/v1", "events"),

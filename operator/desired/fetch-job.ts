@@ -12,6 +12,7 @@ import type {
 import type { Pod, TtsModelCache } from "../facts/observed.ts";
 import type { ServerImage } from "../facts/settings.ts";
 import { withSpec } from "./pods/deployment.ts";
+import { downloadMounts, downloadVariables } from "./pods/downloads.ts";
 import { hashOf } from "./pods/pinned-template.ts";
 import { containerSecurity, podSecurity, temporaryMount } from "./pods/pod.ts";
 
@@ -63,7 +64,10 @@ export interface FetchAttempt {
 }
 
 /** The defaults of a class that apply to the pods of a TtsModelCache. */
-type ClassDefaults = Pick<TtsClassSpec["defaults"], "imagePullPolicy" | "fixedUserIds" | "imagePullSecrets">;
+type ClassDefaults = Pick<
+  TtsClassSpec["defaults"],
+  "imagePullPolicy" | "fixedUserIds" | "imagePullSecrets" | "downloads"
+>;
 
 export function fetchJob(
   owner: TtsModelCache,
@@ -113,7 +117,8 @@ function fetchTemplate(
   server: ServerImage,
   defaults: ClassDefaults,
 ): V1PodTemplateSpec {
-  const { preset, imagePullSecrets = defaults.imagePullSecrets } = owner.spec;
+  const { preset, imagePullSecrets = defaults.imagePullSecrets, downloads = defaults.downloads } = owner.spec;
+  const authorities = downloadMounts(downloads);
   return {
     metadata: { labels: cacheLabels(owner) },
     spec: {
@@ -130,18 +135,23 @@ function fetchTemplate(
           ...(server.pullPolicy && { imagePullPolicy: server.pullPolicy }),
           args: argumentsOf(owner),
           // Clients of registries write to the home folder.
-          env: [{ name: "HOME", value: temporaryMount.mount.mountPath }],
+          env: [{ name: "HOME", value: temporaryMount.mount.mountPath }, ...downloadVariables(downloads)],
           envFrom: credentialsOf(owner.spec),
           ports: [{ name: "progress", containerPort: ports.model, protocol: "TCP" }],
           resources: preset === undefined ? copyResources : installResources,
           terminationMessagePolicy: "FallbackToLogsOnError",
-          volumeMounts: [{ name: volumeName, mountPath: paths.models }, temporaryMount.mount],
+          volumeMounts: [
+            { name: volumeName, mountPath: paths.models },
+            temporaryMount.mount,
+            ...authorities.map(({ mount }) => mount),
+          ],
           ...containerSecurity,
         },
       ],
       volumes: [
         { name: volumeName, persistentVolumeClaim: { claimName: claimNameOf(owner) } },
         temporaryMount.volume,
+        ...authorities.map(({ volume }) => volume),
       ],
     },
   };

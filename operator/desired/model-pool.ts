@@ -19,6 +19,8 @@ export function modelPool(
   const { name, replicas, podTemplate, acceleratorProfile: _, ...model } = fullModel;
   const { imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = owner.spec;
   const telemetry = podTelemetry(owner.spec.telemetry);
+  // A change of downloads replaces only pods that fetch files.
+  const downloads = model.cache?.sources && owner.spec.downloads;
   const number = replicas ?? (live ? undefined : firstReplicas(model.scaling));
   return {
     apiVersion: api.apiVersion,
@@ -34,6 +36,7 @@ export function modelPool(
       ...availability,
       ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
       ...(telemetry && { telemetry }),
+      ...(downloads && { downloads }),
       ...(imagePullSecrets && { imagePullSecrets }),
       ...(imagePullPolicy && { imagePullPolicy }),
       ...(fixedUserIds !== undefined && { fixedUserIds }),

@@ -1,4 +1,5 @@
 import { children, fieldManager, labels, ports } from "../../config/contract/names.ts";
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import { type Child, cacheChildMetadata, cacheSelector, childMetadata } from "../facts/child-metadata.ts";
 import type {
   V1NetworkPolicyEgressRule,
@@ -10,6 +11,7 @@ import type { TtsDeployment, TtsModelCache } from "../facts/observed.ts";
 import { databasePorts, providerPorts } from "./pods/api-keys.ts";
 import { tlsIngressPorts } from "./pods/api-tls.ts";
 import { apiSelector } from "./pods/deployment.ts";
+import { downloadPorts } from "./pods/downloads.ts";
 import { fetchPorts } from "./pods/model-cache.ts";
 import { limitPorts } from "./pods/rate-limit.ts";
 import { telemetryPorts } from "./pods/telemetry.ts";
@@ -30,12 +32,18 @@ export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
 }
 
 /** Returns the NetworkPolicy of the pods that fetch the files of a cache, or undefined if it is disabled. */
-export function cacheNetworkPolicy(owner: TtsModelCache): NetworkPolicyChild | undefined {
-  const { networkPolicy, preset, sources } = owner.spec;
+export function cacheNetworkPolicy(
+  owner: TtsModelCache,
+  defaults: Pick<TtsClassSpec["defaults"], "downloads"> = {},
+): NetworkPolicyChild | undefined {
+  const { networkPolicy, preset, sources, downloads = defaults.downloads } = owner.spec;
   if (networkPolicy?.enabled !== true) return undefined;
-  const outPorts = [
-    ...new Set([...(preset === undefined ? [] : [443]), ...fetchPorts([{ ...(sources && { sources }) }])]),
+  const out = [
+    ...(preset === undefined ? [] : [443]),
+    ...fetchPorts([{ ...(sources && { sources }) }]),
+    ...downloadPorts(downloads),
   ];
+  const outPorts = [...new Set(out)].sort((a, b) => a - b);
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
@@ -99,6 +107,7 @@ function modelPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { networkPolicy, models, telemetry } = owner.spec;
   const out = [
     ...fetchPorts(models.map(({ cache }) => cache)),
+    ...(models.some(({ cache }) => cache?.sources) ? downloadPorts(owner.spec.downloads) : []),
     ...(telemetry === undefined ? [] : telemetryPorts(telemetry)),
   ];
   const outPorts = [...new Set(out)].sort((a, b) => a - b);

@@ -1,5 +1,19 @@
 import type { JSONWebKeySet } from "jose";
+import { requiresLicense } from "../../config/contract/license.ts";
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
+
+export type LicenseScope = "All" | "Classes";
+
+/** Returns whether a TtsDeployment needs a license. */
+export function needsLicense({
+  licenseKeys,
+  licenseScope = "All",
+  classRequiresLicense = false,
+}: LicenseSettings): boolean {
+  return classRequiresLicense || (licenseScope === "All" && requiresLicense(licenseKeys));
+}
+
+export type LicenseSettings = Pick<Settings, "licenseKeys" | "licenseScope" | "classRequiresLicense">;
 
 export type PullPolicy = "Always" | "IfNotPresent" | "Never";
 
@@ -8,6 +22,13 @@ export interface Settings {
   readonly server: ServerImage;
   /** Public keys with which licenses are verified. Without a key, no license is required. */
   readonly licenseKeys: JSONWebKeySet;
+  /**
+   * Which TtsDeployments need a license if a key is trusted: all of them, or only those of classes with
+   * `license.required`. The default is `All`.
+   */
+  readonly licenseScope?: LicenseScope;
+  /** Whether the class of the TtsDeployment that is reconciled requires a license. */
+  readonly classRequiresLicense?: boolean;
   /**
    * The defaults and limits of an operator that watches single namespaces, because it cannot read TtsClasses. They
    * apply to every TtsDeployment.

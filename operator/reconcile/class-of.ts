@@ -4,7 +4,7 @@ import { type ResolvedDeployment, resolveClass, storedShare } from "../classes/r
 import { type ClusterCache, everyClass } from "../cluster/cache.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { TtsClass, TtsDeployment } from "../facts/observed.ts";
-import type { Settings } from "../facts/settings.ts";
+import { needsLicense, type Settings } from "../facts/settings.ts";
 import { type RolledBackDeployment, withKeptSettings } from "./revision-history.ts";
 
 /** The dependencies of {@link applyClassOf}. */
@@ -39,6 +39,27 @@ export function applyClassOf(
   });
   classes.take(key, resolved.share);
   return resolved;
+}
+
+/**
+ * Returns the context with the license requirement of the class that accepted the spec. If this class cannot be
+ * read, the requirement does not change. Without a requirement, pods get no license keys.
+ */
+export function withLicenseOf<C extends ClassesContext & { readonly settings: Settings }>(
+  context: C,
+  resolved: ResolvedDeployment | undefined,
+): C {
+  if (resolved === undefined) return context;
+  const { deployment, record } = resolved;
+  const { view, settings } = context;
+  const found = classesOf(view, settings)?.find(({ metadata }) => metadata.name === record?.name);
+  const state = deployment.status?.license.state ?? "not_required";
+  const isUnknown = record?.name !== undefined && found === undefined;
+  const classRequiresLicense = isUnknown
+    ? state !== "not_required"
+    : (found?.spec.license?.required ?? false);
+  const own = { ...settings, classRequiresLicense };
+  return { ...context, settings: needsLicense(own) ? own : { ...own, licenseKeys: { keys: [] } } };
 }
 
 /** Returns the classes that apply. The result is undefined if the operator cannot read them. */

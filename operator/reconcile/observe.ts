@@ -35,7 +35,7 @@ import type {
   Workload,
 } from "../facts/observed.ts";
 import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
-import type { Settings } from "../facts/settings.ts";
+import { type LicenseSettings, needsLicense } from "../facts/settings.ts";
 import { useOf } from "../license/decide.ts";
 import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
@@ -48,7 +48,7 @@ export interface ObserveContext {
   readonly view: ClusterCache;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly settings: Pick<Settings, "licenseKeys">;
+  readonly settings: LicenseSettings;
   /** The scaler, which receives the reports of API pods. */
   readonly scaler: Pick<Scaler, "licenseAnswers">;
 }
@@ -165,13 +165,26 @@ const noLicenseNamed: LicenseReading = {
     "A license is required, and spec.license is not set. Create a Secret with the license, and name it in spec.license.secretRef.",
 };
 
+const notRequiredByClass: LicenseReading = {
+  state: "not_required",
+  message: "No license is required, because no TtsClass requires one for this TtsDeployment.",
+};
+
+const noKeyTrusted: LicenseReading = {
+  state: "invalid",
+  message:
+    "The TtsClass requires a license, but the operator trusts no license key. An administrator must set license.jwks of the chart, or license.required of the class to false.",
+};
+
 /** Reads and verifies the license. TtsDeployments with the same Secret share the result. */
 async function observeLicense(
   { secrets, settings }: ObserveContext,
   { metadata, spec }: TtsDeployment,
 ): Promise<LicenseReading> {
-  if (!requiresLicense(settings.licenseKeys)) return licenseNotRequired;
+  if (!needsLicense(settings))
+    return settings.licenseScope === "Classes" ? notRequiredByClass : licenseNotRequired;
   if (spec.license === undefined) return noLicenseNamed;
+  if (!requiresLicense(settings.licenseKeys)) return noKeyTrusted;
   const { name, key } = spec.license.secretRef;
   const { fact } = await secrets.read(secretRef(metadata.namespace, name), `license ${key}`, (secret) =>
     readLicense({ token: entryOf(secret, key), keys: settings.licenseKeys }),
@@ -254,11 +267,9 @@ export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool |
  * Returns every Secret that users name in a TtsDeployment. The Secret of the license is included only if a
  * license is required.
  */
-export function secretsOf(
-  { metadata, spec }: TtsDeployment,
-  { licenseKeys }: Pick<Settings, "licenseKeys">,
-): Ref[] {
-  const license = spec.license && requiresLicense(licenseKeys) ? [spec.license.secretRef.name] : [];
+export function secretsOf({ metadata, spec }: TtsDeployment, settings: LicenseSettings): Ref[] {
+  const isRead = needsLicense(settings) && requiresLicense(settings.licenseKeys);
+  const license = spec.license && isRead ? [spec.license.secretRef.name] : [];
   const names = [...license, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }

@@ -40,7 +40,7 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
   const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
-  const policy = cacheNetworkPolicy(cache);
+  const policy = cacheNetworkPolicy(cache, defaults);
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
     ...(policy === undefined || isDeleted ? [] : [policy]),

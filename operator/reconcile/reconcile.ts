@@ -45,7 +45,7 @@ import {
   poolsToPrune,
   type RenderedDeployment,
 } from "./children.ts";
-import { applyClassOf, type ClassesContext } from "./class-of.ts";
+import { applyClassOf, type ClassesContext, withLicenseOf } from "./class-of.ts";
 import {
   belongsTo,
   findDeployment,
@@ -60,6 +60,7 @@ import {
   secretsOf,
 } from "./observe.ts";
 import type { OperatorConflicts } from "./operator-conflicts.ts";
+import { lookAgainMs, outcomeOf, settled } from "./requeue.ts";
 import type { RecordablePool, RevisionHistory, RolledBackDeployment } from "./revision-history.ts";
 import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
 import type { TokenManager } from "./token-manager.ts";
@@ -80,7 +81,8 @@ export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly onProgressUnread: (pod: string, error: unknown) => void;
 }
 
-const settled: ReconcileOutcome = { kind: "settled" };
+const schemaAgainMs = 10_000;
+const clockAgainMs = 60_000;
 
 /**
  * Reconciles one TtsDeployment: observe, evaluate the license, render, apply, write the status. `share` is
@@ -88,14 +90,15 @@ const settled: ReconcileOutcome = { kind: "settled" };
  * concurrently.
  */
 export async function reconcileDeployment(
-  context: ReconcileContext,
+  operator: ReconcileContext,
   key: string,
   share: () => void = () => undefined,
 ): Promise<ReconcileOutcome> {
-  await context.view.isInstalled("TtsClass");
-  const own = findDeployment(context.view, key);
-  const rolledBack = own && !isBeingDeleted(own) ? await context.history.withRollbacks(own) : undefined;
-  const classed = rolledBack && applyClassOf(context, rolledBack);
+  await operator.view.isInstalled("TtsClass");
+  const own = findDeployment(operator.view, key);
+  const rolledBack = own && !isBeingDeleted(own) ? await operator.history.withRollbacks(own) : undefined;
+  const classed = rolledBack && applyClassOf(operator, rolledBack);
+  const context = withLicenseOf(operator, classed);
   const isFollowed = classed !== undefined && !classed.isFrozen;
   context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
   if (own === undefined || rolledBack === undefined || classed === undefined) {
@@ -225,23 +228,25 @@ function recheckTimes({ now, telemetry, clockAheadMs, rival, classDecision }: Ob
 }
 
 /** Reconciles one TtsModelPool in the same steps, with the license of the TtsDeployment. */
-export async function reconcilePool(context: ReconcileContext, key: string): Promise<ReconcileOutcome> {
-  const found = findPool(context.view, key);
+export async function reconcilePool(operator: ReconcileContext, key: string): Promise<ReconcileOutcome> {
+  const found = findPool(operator.view, key);
   if (found === undefined || isBeingDeleted(found)) {
-    context.scaler.forgetPool(key);
+    operator.scaler.forgetPool(key);
     return settled;
   }
   if (controllerOf(found) === undefined) {
-    await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
+    await writeStatus(operator, found, stalledStatus(found, unmanaged, operator.clock.nowMs()));
     return settled;
   }
-  if (found.spec.cache?.name !== undefined) await context.view.isInstalled("TtsModelCache");
-  const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
+  if (found.spec.cache?.name !== undefined) await operator.view.isInstalled("TtsModelCache");
+  const owner = findDeployment(operator.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
-  if (!belongsTo(context.view, found, owner)) return settled;
-  const rolledBack = await context.history.withRollbacks(owner);
-  const { deployment, isFrozen } = applyClassOf(context, rolledBack);
-  if (isFrozen) return settled;
+  if (!belongsTo(operator.view, found, owner)) return settled;
+  const rolledBack = await operator.history.withRollbacks(owner);
+  const classed = applyClassOf(operator, rolledBack);
+  if (classed.isFrozen) return settled;
+  const { deployment } = classed;
+  const context = withLicenseOf(operator, classed);
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
   const parent = parentOf(context.view, found);
@@ -454,47 +459,4 @@ export async function writeStatus(
     const [type, reason, action] = ["Warning", "LicenseExpiresSoon", "LicenseValid"] as const;
     context.events.record({ regarding: owner, type, reason, action, note: license });
   }
-}
-
-/**
- * Reasons of problems that are checked again, because no watch reports the deletion of an object of another
- * owner, the installation of a kind, or a new right of the operator.
- */
-const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing", "HistoryUnreadable"]);
-const schemaAgainMs = 10_000;
-const lookAgainMs = 30_000;
-const clockAgainMs = 60_000;
-const childRetryMs = 1_000;
-/** The longest wait before a requeue, because a timer for a distant time may drift or overflow. */
-const longestWaitMs = 3_600_000;
-
-/**
- * Returns the outcome of a reconcile. `times` are the times of the next changes, in milliseconds since the
- * epoch.
- */
-function outcomeOf(
-  now: number,
-  times: readonly (number | undefined)[],
-  problems: readonly (ReconcileProblem | undefined)[],
-): ReconcileOutcome {
-  const problem = combineProblems(problems);
-  const retries = problems.flatMap((one) => problemRetryMs(one) ?? []);
-  const coming = times.flatMap((time) => (time === undefined ? [] : [Math.max(time - now, 0) + 50]));
-  const waits = [...retries, ...coming];
-  const afterMs = waits.length === 0 ? undefined : Math.min(...waits, longestWaitMs);
-  if (problem?.stalled && retries.length === 0)
-    return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
-  if (afterMs === undefined) return settled;
-  return {
-    kind: "waiting",
-    afterMs,
-    reason: problem?.message ?? "a planned change is due when this time has passed",
-  };
-}
-
-/** Returns the time to the next check of a problem, if no watch reports the end of the problem. */
-function problemRetryMs(problem: ReconcileProblem | undefined): number | undefined {
-  if (problem === undefined) return undefined;
-  if (recheckedReasons.has(problem.reason)) return lookAgainMs;
-  return problem.reason === "ChildDeleting" ? childRetryMs : undefined;
 }

@@ -1,7 +1,16 @@
 import { once } from "node:events";
-import { createServer, type RequestListener, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
+import type { MetricsAuthorizer } from "./metrics-access.ts";
+import type { ServerCertificate } from "./self-signed.ts";
 import type { Operator } from "./start.ts";
 
 export interface ProbeOptions {
@@ -11,6 +20,13 @@ export interface ProbeOptions {
   readonly registry: Registry;
   /** Returns the operator, or `undefined` until its caches are synchronized. */
   readonly operator: () => Operator | undefined;
+  /** TLS and authentication of the metrics. If it is absent, the metrics have plain HTTP without authentication. */
+  readonly secure?: SecureMetrics | undefined;
+}
+
+export interface SecureMetrics {
+  readonly certificate: ServerCertificate;
+  readonly authorizer: Pick<MetricsAuthorizer, "accessOf">;
 }
 
 export interface ProbeServers {
@@ -31,17 +47,16 @@ export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> 
     else if (request.url === "/readyz") response.writeHead(503).end("the caches are not synchronized yet\n");
     else response.writeHead(404).end("not found; use /healthz or /readyz\n");
   });
-  const metrics = await listen(options.metricsPort, (request, response) => {
-    if (request.url !== "/metrics") {
-      response.writeHead(404).end("not found; use /metrics\n");
-      return;
-    }
-    const { registry } = options;
-    registry.metrics().then(
-      (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
-      (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),
-    );
-  });
+  const { secure, registry } = options;
+  const metrics = await listen(
+    options.metricsPort,
+    (request, response) => {
+      answerMetrics(registry, secure, request, response).catch((error: unknown) =>
+        response.writeHead(500).end(`${String(error)}\n`),
+      );
+    },
+    secure?.certificate,
+  );
   return {
     probePort: portOf(probes),
     metricsPort: portOf(metrics),
@@ -51,8 +66,32 @@ export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> 
   };
 }
 
-async function listen(port: number, listener: RequestListener): Promise<Server> {
-  const server = createServer(listener).listen(port);
+const refusals = {
+  401: "a bearer token of Kubernetes is required\n",
+  403: "the account has no right to get the non-resource URL /metrics\n",
+} as const;
+
+async function answerMetrics(
+  registry: Registry,
+  secure: SecureMetrics | undefined,
+  { url, headers }: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (url !== "/metrics") {
+    response.writeHead(404).end("not found; use /metrics\n");
+    return;
+  }
+  const access = secure === undefined ? 200 : await secure.authorizer.accessOf(headers.authorization, url);
+  if (access === 200) {
+    const text = await registry.metrics();
+    response.writeHead(200, { "content-type": registry.contentType }).end(text);
+  } else {
+    response.writeHead(access, access === 401 ? { "www-authenticate": "Bearer" } : {}).end(refusals[access]);
+  }
+}
+
+async function listen(port: number, listener: RequestListener, tls?: ServerCertificate): Promise<Server> {
+  const server = (tls ? createTlsServer({ ...tls }, listener) : createServer(listener)).listen(port);
   await once(server, "listening");
   return server;
 }

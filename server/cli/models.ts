@@ -149,8 +149,8 @@ function graphOf({ rewriting }: Installation): string {
 function windowsOf(windows: WindowsOutcome | undefined): string {
   if (windows === undefined) return "";
   return windows.kind === "windows"
-    ? " The first phrase of a text is synthesized in windows."
-    : ` The graph has no windows: ${windows.reason}.`;
+    ? " The first audio comes earlier, because the first phrase of a text is synthesized in parts (windows)."
+    : ` The first phrase of a text is synthesized as a whole: ${windows.reason}.`;
 }
 
 function description(preset: Preset, folder: string, installation: Installation | undefined): string {

@@ -38,7 +38,7 @@ const apacheLicense = new URL("../../LICENSE", import.meta.url);
  */
 const diskSpaceFactor = 2;
 /** The required disk space for a model with a rewritten graph, relative to the size of the preset's files. */
-const rewrittenSpaceFactor = 3;
+const rewrittenSpaceFactor = 4;
 
 /**
  * Installs a preset. The function fetches and verifies the files, rewrites the graph, and then renames the

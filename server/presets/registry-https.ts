@@ -155,7 +155,9 @@ function linksOfHtml(text: string): Link[] {
 }
 
 function notThere({ package: name, version }: RegistryPackage, url: string): FetchFailure {
-  return new FetchFailure(`${redactUrl(url)} has no archive of ${name} ${version} with the expected digest`);
+  return new FetchFailure(
+    `${redactUrl(url)} has no archive of ${name} ${version} with the expected digest; check the registry`,
+  );
 }
 
 async function downloadArchive(

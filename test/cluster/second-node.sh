@@ -12,10 +12,11 @@ source "$CLUSTER_DIR/node.sh"
 
 usage() {
   cat <<'T'
-usage: second-node.sh start|stop
+usage: second-node.sh start|stop|crash
   start  adds node2 to the running local cluster, with its own namespaces, containerd, kubelet and kube-proxy, and with the
-         latest images. The node has no GPU.
+         latest images. The node has no GPU. It also starts node2 again after a crash.
   stop   removes node2 and kills its pods (run kubectl drain node2 before to end them gracefully); make down also removes it
+  crash  kills every program and every pod of node2, as a power failure does; the cluster keeps the node
   SVC_TTS_CONTAINERD   the containerd of the node (default: containerd from PATH)
 T
 }
@@ -28,7 +29,7 @@ connect_to_first() {
   local first own
   own=$(process_of anchor)
   first=$(first_anchor)
-  nsenter --target "$first" --net -- ip link show "$LINK" >/dev/null 2>&1 && return
+  if has_link; then return; fi
   nsenter --target "$first" --net -- ip link add "$LINK" type veth peer name eth0 netns "$own"
   nsenter --target "$first" --net -- ip link set "$LINK" up
   nsenter --target "$first" --net -- ip route add "$NODE_ADDRESS/32" dev "$LINK" src "$FIRST_ADDRESS"
@@ -80,16 +81,39 @@ start_node() {
   say "$NODE is ready after $(seconds_since "$begun") s"
 }
 
-stop_node() {
-  local anchor begun deadline=$((SECONDS + 15))
-  begun=$(now_ms)
-  use_node node2
-  [ -d "$NODE_STATE" ] || { say "the second node does not run" && return; }
+# Kills the first process of the node, which ends every process in its namespaces.
+kill_node() {
+  local anchor deadline=$((SECONDS + 15))
   if anchor=$(process_of anchor); then kill -KILL "$anchor"; fi
   while runs containerd || runs kubelet || runs kube-proxy; do
     [ "$SECONDS" -lt "$deadline" ] || fail "the programs of $NODE did not end within 15 s" "stop the whole cluster with make down"
     sleep 0.05
   done
+}
+
+has_link() { nsenter --target "$(first_anchor)" --net -- ip link show "$LINK" >/dev/null 2>&1; }
+
+crash_node() {
+  local deadline=$((SECONDS + 15))
+  use_node node2
+  process_of anchor >/dev/null || fail "the second node does not run" "start it with second-node.sh start"
+  kill_node
+  # The kernel removes the link shortly after the last process of the network namespace.
+  while has_link; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "the link $LINK to $NODE still exists after 15 s" "stop the whole cluster with make down"
+    sleep 0.05
+  done
+  # A reboot empties these folders, which are in memory on a real node.
+  rm -rf --one-file-system "$RUN/containerd" "$NODE_STATE/private/run"
+  say "$NODE is down"
+}
+
+stop_node() {
+  local begun
+  begun=$(now_ms)
+  use_node node2
+  [ -d "$NODE_STATE" ] || { say "the second node does not run" && return; }
+  kill_node
   kube delete node "$NODE" --ignore-not-found --timeout=30s >>"$LOGS/kubectl.log" 2>&1 ||
     { show_log "$LOGS/kubectl.log" && fail "the node $NODE could not be deleted" "the log is $LOGS/kubectl.log"; }
   remove_cgroups
@@ -98,7 +122,7 @@ stop_node() {
 }
 
 main() {
-  case ${1:-} in start | stop) ;; *) usage && exit 0 ;; esac
+  case ${1:-} in start | stop | crash) ;; *) usage && exit 0 ;; esac
   need_root
   TOOLS=$("$CLUSTER_DIR/tools.sh" --path)
   hold_lock cluster

@@ -10,11 +10,16 @@ const state = join(process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-t
 
 /**
  * Records whether the local cluster runs. Call this function before the tests. The returned function removes
- * the cluster only if the tests started it.
+ * the cluster only if the tests started it, and only once, because another run may start a cluster afterwards.
  */
-export function removeStartedCluster(): () => Promise<void> {
-  const ranBefore = existsSync(state);
+export function removeStartedCluster(
+  remove: () => Promise<unknown> = () => promisify(execFile)(down),
+  stateFile = state,
+): () => Promise<void> {
+  let isOurs = !existsSync(stateFile);
   return async () => {
-    if (!ranBefore && existsSync(state)) await promisify(execFile)(down);
+    if (!isOurs || !existsSync(stateFile)) return;
+    isOurs = false;
+    await remove();
   };
 }

@@ -9,6 +9,7 @@ import { idleSockets } from "./chapters/idle-sockets.ts";
 import { keyCheck } from "./chapters/key-check.ts";
 import { loadedSockets } from "./chapters/loaded-sockets.ts";
 import { longStream } from "./chapters/long-stream.ts";
+import { longTexts } from "./chapters/long-texts.ts";
 import { memory } from "./chapters/memory.ts";
 import { mists } from "./chapters/mists.ts";
 import { naturalVoices } from "./chapters/natural-voices.ts";
@@ -40,6 +41,7 @@ const measurements: readonly Measurement[] = [
   loadedSockets,
   idleSockets(process.env.IDLE_SOCKETS),
   keyCheck,
+  longTexts,
   overload,
   hostileCallers,
   peers,

@@ -187,8 +187,8 @@ confidential. The argument is a dict with the name of the value (value) and its 
 {{- toJson $set -}}
 {{- end -}}
 
-{{/* "true" if a license key is trusted, because every TtsDeployment then needs a license. Otherwise the result is empty. */}}
-{{- define "tts-operator.requiresLicense" -}}
+{{/* "true" if a license key is trusted. Otherwise the result is empty. */}}
+{{- define "tts-operator.trustsKey" -}}
 {{- $sets := list (include "tts-operator.publicKeys" (dict "value" "license.jwks" "jwks" .Values.license.jwks)) -}}
 {{- if .Values.license.development.enabled -}}
 {{- $sets = append $sets (include "tts-operator.publicKeys" (dict "value" "license.development.jwks" "jwks" .Values.license.development.jwks)) -}}
@@ -196,4 +196,9 @@ confidential. The argument is a dict with the name of the value (value) and its 
 {{- range $sets -}}
 {{- if (fromJson .).keys -}}true{{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* "true" if every TtsDeployment needs a license. Otherwise the result is empty. */}}
+{{- define "tts-operator.requiresLicense" -}}
+{{- if eq .Values.license.scope "All" }}{{ include "tts-operator.trustsKey" . }}{{ end -}}
 {{- end -}}

@@ -34,6 +34,7 @@ import { engineResources } from "./accelerator-use.ts";
 import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
 import { tlsContainerPorts, tlsMounts, tlsVariables } from "./api-tls.ts";
 import { engineVariables, runsVllm } from "./arcana-engine.ts";
+import { downloadMounts } from "./downloads.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./model-cache.ts";
 import {
   choosePinnedTemplate,
@@ -346,7 +347,7 @@ function modelTemplate(
 ): V1PodTemplateSpec {
   const server = withSpec(ofOperator, owner.spec);
   const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
-  const { cache, telemetry } = owner.spec;
+  const { cache, telemetry, downloads } = owner.spec;
   const own = variables(modelVariables(owner)).concat(telemetryVariables(owner.spec));
   const users = (more ?? []) as V1EnvVar[];
   const mounted = [
@@ -380,12 +381,12 @@ function modelTemplate(
       ...priority(owner.spec.priorityClassName),
       ...topologySpread(owner.spec.topologySpread, modelSelector(owner)),
       ...initContainers([
-        ...fetchers(cache, imageOf(undefined, server, owner.spec)),
+        ...fetchers(owner.spec, imageOf(undefined, server, owner.spec)),
         ...collectorSidecar(owner.spec, server),
       ]),
       ...podOf(
         container,
-        [...mounted, ...collectorMounts(telemetry)],
+        [...mounted, ...collectorMounts(telemetry), ...downloadMounts(downloads)],
         terminationSeconds(drain),
         imagePullSecrets,
       ),

@@ -1,6 +1,7 @@
 import { env, paths } from "../../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 import type { V1Container, V1PodTemplateSpec, V1Volume } from "../../facts/kubernetes-object.ts";
+import { downloadMounts, downloadVariables, portOf } from "./downloads.ts";
 import { containerSecurity, type Mounted } from "./pod.ts";
 
 /** The volume for model files, and the init containers that fetch them before the model starts. */
@@ -45,8 +46,16 @@ export function cacheVariables(cache: Cache): Record<string, string> {
 }
 
 /** Returns one init container for each source, so that each log and each restart belongs to one source. */
-export function fetchers(cache: Cache, image: Pick<V1Container, "image" | "imagePullPolicy">): V1Container[] {
-  return (cache?.sources ?? []).map((source, index) => fetcher(source, index, image));
+export function fetchers(
+  { cache, downloads }: Pick<TtsModelPoolSpec, "cache" | "downloads">,
+  image: Pick<V1Container, "image" | "imagePullPolicy">,
+): V1Container[] {
+  const env = downloadVariables(downloads);
+  const mounts = downloadMounts(downloads).map(({ mount }) => mount);
+  return (cache?.sources ?? []).map((source, index) => {
+    const { volumeMounts = [], ...container } = fetcher(source, index, image);
+    return { ...container, ...(env.length > 0 && { env }), volumeMounts: [...volumeMounts, ...mounts] };
+  });
 }
 
 function fetcher(
@@ -77,11 +86,4 @@ export function fetchPorts(caches: readonly (Pick<NonNullable<Cache>, "sources">
   const sources = caches.flatMap((cache) => cache?.sources ?? []);
   // A registry may issue its tokens, and a repository may serve its files, from other hosts over HTTPS.
   return sources.flatMap(({ url, endpoint }) => [443, portOf(endpoint ?? url)]);
-}
-
-/** Returns the port of a URL. */
-export function portOf(url: string): number {
-  const [, scheme, port] = /^(\w+):\/\/[^/]*?(?::(\d+))?(?:\/|$)/.exec(url) ?? [];
-  if (port !== undefined) return Number(port);
-  return scheme === "http" ? 80 : 443;
 }

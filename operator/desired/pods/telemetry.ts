@@ -7,7 +7,7 @@ import type { V1Container, V1EnvVar } from "../../facts/kubernetes-object.ts";
 import type { ServerImage } from "../../facts/settings.ts";
 import { runsVllm } from "./arcana-engine.ts";
 import { type CollectorSettings, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
-import { portOf } from "./model-cache.ts";
+import { portOf } from "./downloads.ts";
 import { resourcesOf } from "./placement.ts";
 import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
 

@@ -1,7 +1,13 @@
-import type { WebSocket } from "ws";
+import type { RawData, WebSocket } from "ws";
 import { type Clock, every } from "../../../lib/clock.ts";
 
 export interface OpenSocket {
+  /** The ID of the upgrade, for the log. */
+  readonly requestId: string;
+  /** Handles a message of the client. */
+  receive(data: RawData, isBinary: boolean): void;
+  /** Stops all work of the socket after its connection has closed. */
+  end(): void;
   /** Closes the socket as soon as the client has received all audio. */
   drain(): void;
   /** Returns the number of open contexts: texts that are synthesized or wait for more text. */
@@ -14,6 +20,8 @@ export interface OpenSockets {
   count(): number;
   countContexts(): number;
   add(socket: WebSocket, open: OpenSocket): void;
+  /** Returns the ID of the upgrade of an open socket. */
+  requestIdOf(socket: WebSocket): string | undefined;
   /** Drains all sockets, and from then on each new socket immediately. */
   drain(): void;
   close(): void;
@@ -32,8 +40,14 @@ const mostUnanswered = 2;
  */
 const mostUnansweredIdle = 30;
 
+interface SocketState {
+  readonly entry: OpenSocket;
+  unanswered: number;
+}
+
 export function createOpenSockets(clock: Clock): OpenSockets {
-  const open = new Map<WebSocket, { readonly entry: OpenSocket; unanswered: number }>();
+  const open = new Map<WebSocket, SocketState>();
+  const listeners = listenersOf(open);
   let isDraining = false;
   const ping = () => {
     for (const [socket, state] of open) {
@@ -48,20 +62,37 @@ export function createOpenSockets(clock: Clock): OpenSockets {
     count: () => open.size,
     countContexts: () => [...open.values()].reduce((sum, { entry }) => sum + entry.countContexts(), 0),
     add(socket, entry) {
-      const state = { entry, unanswered: 0 };
-      open.set(socket, state);
-      const resetPings = () => {
-        state.unanswered = 0;
-      };
-      socket.on("pong", resetPings);
-      socket.on("message", resetPings);
-      socket.on("close", () => open.delete(socket));
+      open.set(socket, { entry, unanswered: 0 });
+      socket.on("message", listeners.message);
+      socket.on("pong", listeners.pong);
+      socket.on("close", listeners.close);
       if (isDraining) entry.drain();
     },
+    requestIdOf: (socket) => open.get(socket)?.entry.requestId,
     drain() {
       isDraining = true;
       for (const { entry } of open.values()) entry.drain();
     },
     close: stop,
+  };
+}
+
+/** Creates the listeners. All sockets share them, because listeners of its own would enlarge an idle socket. */
+function listenersOf(open: Map<WebSocket, SocketState>) {
+  return {
+    message(this: WebSocket, data: RawData, isBinary: boolean): void {
+      const state = open.get(this);
+      if (!state) return;
+      state.unanswered = 0;
+      state.entry.receive(data, isBinary);
+    },
+    pong(this: WebSocket): void {
+      const state = open.get(this);
+      if (state) state.unanswered = 0;
+    },
+    close(this: WebSocket): void {
+      open.get(this)?.entry.end();
+      open.delete(this);
+    },
   };
 }

@@ -67,7 +67,10 @@ export function readKeyFacts(
     const value = reader.read<number>(name, keyFields[name]);
     const most = team === undefined ? undefined : serverLimits[name];
     if (value === undefined || most === undefined || value <= most) return value;
-    reader.refuse(name, `must be at most ${most}, the server's limit; an owner, or a key without a team, may set a higher value`);
+    reader.refuse(
+      name,
+      `must be at most ${most}, the server's limit; an owner, or a key without a team, may set a higher value`,
+    );
     return undefined;
   };
   const requestsPerMinute = readLimit("requestsPerMinute");

@@ -20,9 +20,11 @@ import {
 } from "../sockets/endpoint.ts";
 import { readParameters } from "../sockets/parameters.ts";
 import { sendPlainError, upgradeErrorText } from "../sockets/plain-errors.ts";
+import { shareSettings } from "../sockets/shared-settings.ts";
+import { SocketConnection } from "../sockets/socket-connection.ts";
 import { type SocketIdentity, socketIdentity } from "../sockets/socket-identity.ts";
 import { createSocketLimits, type SocketLimits } from "../sockets/socket-limits.ts";
-import { readSettings, type SocketRules, type SocketSettings } from "../sockets/socket-settings.ts";
+import type { SocketRules, SocketSettings } from "../sockets/socket-settings.ts";
 import type { SocketCaller } from "../sockets/socket-synthesis.ts";
 import { TextSocket } from "../sockets/text-socket.ts";
 import { modelOfConnection } from "../sockets/v1/context-settings.ts";
@@ -39,6 +41,7 @@ interface Upgrade {
   /** The bytes that the client sent after its request. */
   readonly head: Buffer;
   readonly endpoint: SocketEndpoint;
+  readonly query: string;
   readonly parameters: ReadonlyMap<string, string>;
   /**
    * Whether a page of the dashboard opens the socket. The client then authenticates with its session instead
@@ -90,6 +93,15 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
     v1: createServer(answerHeaders, longestV1Message),
   };
   const requireKey = requireScope(parts.keys, socketScope, parts.now);
+  const rules = () => rulesOf(parts);
+  const acceptance: Acceptance = {
+    ...{ parts, servers, limits, answerHeaders, rules },
+    settingsOf: shareSettings(rules),
+    logFailure(err) {
+      const requestId = parts.sockets.open.requestIdOf(this);
+      app.log.debug({ err, requestId }, "a WebSocket failed, or its client violated the protocol");
+    },
+  };
   app.server.on("upgrade", (request, socket, head) =>
     routeUpgrade(app, upgrades, parts.session?.path, request, socket as Socket, head),
   );
@@ -114,7 +126,7 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
             "upgrade_required",
             "This path accepts only WebSocket connections; use a WebSocket client.",
           );
-        accept({ parts, servers, limits, answerHeaders }, request, reply, upgrade);
+        accept(acceptance, request, reply, upgrade);
       },
     });
   }
@@ -168,13 +180,16 @@ function routeUpgrade(
   socket: Socket,
   head: Buffer,
 ): void {
-  socket.on("error", () => socket.destroy());
+  socket.on("error", destroySocket);
   const [path = "", query = ""] = splitOnce(request.url ?? "/", "?");
   const parameters = readParameters(query);
   const subprotocols = readSubprotocols(request.headers["sec-websocket-protocol"]);
   const endpoint = resolveEndpoint(path, subprotocols, parameters);
   if (endpoint) {
-    upgrades.set(request, { socket, head, endpoint, parameters, isOfSession: path === sessionPath });
+    upgrades.set(request, {
+      ...{ socket, head, endpoint, query, parameters },
+      isOfSession: path === sessionPath,
+    });
     request.method = "GET";
     request.url = endpoint.route;
     const { authorization } = request.headers;
@@ -197,6 +212,11 @@ interface Acceptance {
   readonly servers: Readonly<Record<"older" | "v1", WebSocketServer>>;
   readonly limits: SocketLimits;
   readonly answerHeaders: AnswerHeaders;
+  readonly rules: () => SocketRules;
+  /** Returns the settings of a socket of an older protocol by its query. */
+  readonly settingsOf: (query: string) => SocketSettings;
+  /** Logs the failure of a WebSocket. */
+  readonly logFailure: (this: WebSocket, error: Error) => void;
 }
 
 /** The handler of a connection after its upgrade to a WebSocket. */
@@ -230,11 +250,24 @@ function accept(
   request.isUpgraded = true;
   acceptance.answerHeaders.set(request.raw, { "x-request-id": request.id, ...serving.headers });
   serving.server.handleUpgrade(request.raw, socket, head, (webSocket) => {
-    webSocket.on("error", (err) =>
-      request.log.debug({ err }, "a WebSocket failed, or its client violated the protocol"),
-    );
+    webSocket.on("error", acceptance.logFailure);
     acceptance.parts.sockets.open.add(webSocket, serving.serve(webSocket, leave));
+    endExchange(reply, socket);
   });
+}
+
+/**
+ * Ends the exchange of the upgrade, which frees the memory of the request and of the response. Otherwise an
+ * idle socket would keep both.
+ */
+function endExchange({ raw }: FastifyReply, socket: Socket): void {
+  raw.detachSocket(socket);
+  raw.emit("close");
+  socket.off("error", destroySocket); // The WebSocket handles the errors of its connection.
+}
+
+function destroySocket(this: Socket): void {
+  this.destroy();
 }
 
 /**
@@ -245,7 +278,7 @@ function accept(
  */
 function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefined): () => void {
   const leave = limits.enter(apiKey?.id ?? "");
-  socket.once("close", leave);
+  socket.on("close", leave);
   if (socket.destroyed) leave();
   return leave;
 }
@@ -255,9 +288,13 @@ function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefine
  * @throws Failure `invalid_request` if a parameter of the query is invalid, or `license_required` if the
  * license does not allow the model.
  */
-function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
-  const { endpoint, parameters } = upgrade;
-  const settings = readSettings(parameters, rulesOf(parts));
+function serveText(
+  { parts, servers, settingsOf }: Acceptance,
+  request: FastifyRequest,
+  upgrade: Upgrade,
+): Serving {
+  const { endpoint, query } = upgrade;
+  const settings = settingsOf(query);
   parts.license.admit(settings.speech.invocation.modelId);
   const { clearMode } = parts.sockets;
   const dialect = dialectOf(endpoint);
@@ -287,12 +324,17 @@ function serveContexts(acceptance: Acceptance, request: FastifyRequest, upgrade:
         encoding: webSocket.protocol === "rime.v1.binary" ? "binary" : "json",
         modelId,
         caller: callerOf(parts, request, upgrade, webSocket),
-        rules: () => rulesOf(parts),
-        enter: (apiKey) => {
-          enter(acceptance, socket, apiKey);
-          leave();
-        },
+        rules: acceptance.rules,
+        enter: entryOf(acceptance, socket, leave),
       }),
+  };
+}
+
+/** Returns a function that counts the socket for the API key of its first message. */
+function entryOf(acceptance: Acceptance, socket: Socket, leave: () => void): (apiKey: ApiKey) => void {
+  return (apiKey) => {
+    enter(acceptance, socket, apiKey);
+    leave();
   };
 }
 
@@ -326,33 +368,42 @@ function callerOf(
   { socket, endpoint: { route }, isOfSession }: Upgrade,
   webSocket: WebSocket,
 ): SocketCaller {
-  return {
-    requestId: id,
-    endpoint: route,
+  return new SocketConnection({
+    ...{ tracing: parts.tracing, requestId: id, endpoint: route, headers, socket, webSocket },
     identity: apiKey && identityOf(parts, apiKey, headers, isOfSession),
-    beginSpan: (requestId) =>
-      parts.tracing.begin(`synthesis ${route}`, headers, {
-        "http.route": route,
-        "svc.request_id": requestId,
-      }),
-    connection: { written: () => socket.bytesWritten, pending: () => webSocket.bufferedAmount },
-  };
+  });
 }
 
 /**
- * Returns the identity of the client. Its functions keep only the headers of the request, so that an idle
- * socket needs little memory.
+ * Returns the identity of the client. Its functions keep only the credential, so that an idle socket needs
+ * little memory.
  */
 function identityOf(
-  { session, keys, now }: SocketRouteOptions,
+  parts: SocketRouteOptions,
   apiKey: ApiKey,
   headers: FastifyRequest["headers"],
   isOfSession: boolean,
 ): SocketIdentity {
-  const { authorization } = headers;
-  const again =
-    isOfSession && session
-      ? () => session.authenticate({ headers })
-      : () => authenticate({ store: keys, scope: socketScope, now }, authorization);
+  const { session } = parts;
+  return isOfSession && session
+    ? identityOfSession(session, apiKey, headers)
+    : identityOfKey(parts, apiKey, headers.authorization);
+}
+
+function identityOfSession(
+  session: SessionSockets,
+  apiKey: ApiKey,
+  headers: FastifyRequest["headers"],
+): SocketIdentity {
+  const again = () => session.authenticate({ headers });
+  return socketIdentity(apiKey, again, (failure) => upgradeErrorText(failure, headers.authorization));
+}
+
+function identityOfKey(
+  { keys, now }: SocketRouteOptions,
+  apiKey: ApiKey,
+  authorization: string | undefined,
+): SocketIdentity {
+  const again = () => authenticate({ store: keys, scope: socketScope, now }, authorization);
   return socketIdentity(apiKey, again, (failure) => upgradeErrorText(failure, authorization));
 }

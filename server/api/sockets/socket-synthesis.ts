@@ -42,6 +42,8 @@ export interface SocketCaller {
   beginSpan(requestId: string): Span;
   /** Counts the bytes of the connection. */
   readonly connection: Omit<Outlet, "elapsedMs">;
+  /** Returns the caller of one context of a v1 socket. */
+  forContext(requestId: string, identity: SocketIdentity | undefined): SocketCaller;
 }
 
 /** One text to synthesize on a socket. */

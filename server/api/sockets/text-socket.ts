@@ -1,5 +1,4 @@
-import type { WebSocket } from "ws";
-import type { Clock } from "../../../lib/clock.ts";
+import type { RawData, WebSocket } from "ws";
 import type { Failure } from "../../contract/errors.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { OpenSocket } from "../lifecycle/open-sockets.ts";
@@ -9,7 +8,7 @@ import type { Dialect } from "./dialects.ts";
 import { RefusedCredential } from "./socket-identity.ts";
 import { longestTextOf, type SocketSettings, speechRequestFor } from "./socket-settings.ts";
 import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "./socket-synthesis.ts";
-import { SocketWriter } from "./socket-writer.ts";
+import { sendFrame } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
 /** The close codes and reasons. A reason has at most 123 bytes, and never contains the client's text. */
@@ -35,56 +34,78 @@ export interface TextSocketOptions {
   readonly clearMode: ClearMode;
 }
 
-/** Serves a socket of `/ws`, `/ws2` or `/ws3`, and executes the actions of its text session. */
+/**
+ * Serves a socket of `/ws`, `/ws2` or `/ws3`, and executes the actions of its text session. The first message
+ * or the drain creates the session, so that an idle socket needs little memory.
+ */
 export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
-  readonly #session: TextSession;
-  readonly #clock: Clock;
-  readonly #writer: SocketWriter;
+  #session: TextSession | undefined;
   #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
-  #cancelSilence: () => void = () => undefined;
+  #cancelSilence: (() => void) | undefined;
   /** The seconds of audio since the last `done`. */
   #streamSeconds = 0;
   #isClosed = false;
 
   constructor(options: TextSocketOptions) {
-    const { socket, settings, dialect, clearMode, parts } = options;
-    const { lang } = settings.speech.invocation;
     this.#options = options;
-    this.#clock = parts.clock;
-    this.#writer = new SocketWriter(socket);
-    this.#session = new TextSession({
-      ...{ mode: settings.segment, language: lang, commas: dialect.cutsAtCommas },
-      ...{ longestText: longestTextOf(settings), longestBacklog, clearMode },
-    });
-    socket.on("message", (data) => this.#receive(String(data)));
-    socket.on("close", () => this.#end());
+  }
+
+  get requestId(): string {
+    return this.#options.caller.requestId;
+  }
+
+  /** Whether the socket has a session, which is false until the first message. */
+  get hasSession(): boolean {
+    return this.#session !== undefined;
   }
 
   countContexts(): number {
-    return this.#session.isIdle || this.#isClosed ? 0 : 1;
+    return this.#isIdle || this.#isClosed ? 0 : 1;
   }
 
   drain(): void {
-    this.#act(this.#session.drain());
+    this.#act(this.#openSession().drain());
     this.#watchSilence();
   }
 
-  #receive(frame: string): void {
+  receive(data: RawData): void {
     if (this.#isClosed) return;
     const { dialect } = this.#options;
-    const message = dialect.read(frame);
+    const session = this.#openSession();
+    const message = dialect.read(String(data));
     if (message.kind === "malformed") void this.#send(dialect.error(message.problem));
-    else if (message.kind === "text") this.#act(this.#session.text(message));
-    else this.#act(this.#session[message.operation]());
+    else if (message.kind === "text") this.#act(session.text(message));
+    else this.#act(session[message.operation]());
     this.#watchSilence();
+  }
+
+  /** Stops all work of the socket, also after the client has disconnected. */
+  end(): void {
+    this.#isClosed = true;
+    this.#cancelSilence?.();
+    this.#running?.speech.stop();
+    this.#running = undefined;
+  }
+
+  get #isIdle(): boolean {
+    return this.#session?.isIdle ?? true;
+  }
+
+  #openSession(): TextSession {
+    const { settings, dialect, clearMode } = this.#options;
+    this.#session ??= new TextSession({
+      ...{ mode: settings.segment, language: settings.speech.invocation.lang, commas: dialect.cutsAtCommas },
+      ...{ longestText: longestTextOf(settings), longestBacklog, clearMode },
+    });
+    return this.#session;
   }
 
   #watchSilence(): void {
-    this.#cancelSilence();
-    if (this.#isClosed || this.#session.isIdle) return;
-    const end = () => this.#act(this.#session.silence());
-    this.#cancelSilence = this.#clock.after(silenceMs, end, { isBackground: true });
+    this.#cancelSilence?.();
+    if (this.#isClosed || this.#isIdle) return;
+    const end = () => this.#act(this.#openSession().silence());
+    this.#cancelSilence = this.#options.parts.clock.after(silenceMs, end, { isBackground: true });
   }
 
   #act(actions: readonly SessionAction[]): void {
@@ -119,7 +140,7 @@ export class TextSocket implements OpenSocket {
       this.#running = undefined;
       if (speech.audioSeconds > 0) this.#sendTimestamps(speech, synthesis);
       this.#streamSeconds += speech.audioSeconds;
-      this.#act(this.#session.finished(number));
+      this.#act(this.#openSession().finished(number));
     } catch (error) {
       this.#fail(synthesis, toFailure(error));
     }
@@ -142,7 +163,7 @@ export class TextSocket implements OpenSocket {
       this.#close(broken, failure.status < 500 ? "400: invalid request" : "500: internal error");
     else {
       void this.#send(error);
-      this.#act(this.#session.failed(synthesis.number));
+      this.#act(this.#openSession().failed(synthesis.number));
     }
   }
 
@@ -159,20 +180,13 @@ export class TextSocket implements OpenSocket {
 
   /** Sends a frame. The promise resolves when the client can receive more. */
   async #send(frame: string | Uint8Array | undefined): Promise<void> {
-    if (frame !== undefined) await this.#writer.send(frame, this.#options.settings.speech.rate);
+    const { socket, settings } = this.#options;
+    if (frame !== undefined) await sendFrame(socket, frame, settings.speech.rate);
   }
 
   #close(code: number, reason: string): void {
-    this.#end();
+    this.end();
     this.#options.socket.close(code, reason);
-  }
-
-  /** Stops all work of the socket, also after the client has disconnected. */
-  #end(): void {
-    this.#isClosed = true;
-    this.#cancelSilence();
-    this.#running?.speech.stop();
-    this.#running = undefined;
   }
 }
 

@@ -1,6 +1,6 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { meanNames } from "./onnx/given-means.ts";
-import { type RuntimeOptions, type SplitFiles, sessionOptions } from "./onnx/model-spec.ts";
+import { type RuntimeOptions, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 import { type AudioRange, frameSamples, type Window, windowsOf } from "./windows.ts";
 
@@ -19,7 +19,7 @@ interface KokoroResult {
 }
 
 /** A line that is synthesized in windows. */
-export interface KokoroWindows {
+interface KokoroWindows {
   readonly durations: readonly number[];
   /** The number of samples of the whole line. */
   readonly length: number;
@@ -34,6 +34,8 @@ interface KokoroPiece {
   readonly audio: Float32Array;
 }
 
+type MeansOf = (durations: readonly number[]) => Float32Array;
+
 /** A graph of Kokoro, which is one file or is split into two files. */
 export interface KokoroGraph {
   /** Whether the speed is an input of a floating-point type. Otherwise the graph has only one speed. */
@@ -41,9 +43,9 @@ export interface KokoroGraph {
   run(inputs: KokoroInputs): Promise<KokoroResult>;
   /**
    * Starts a line that is synthesized in windows. The function is absent if the graph is not split.
-   * @param means the means of the voice, which replace the means of the line.
+   * @param meansOf returns the means that replace the means of the line, for the durations of its symbols.
    */
-  begin?(inputs: KokoroInputs, means: Float32Array): Promise<KokoroWindows>;
+  begin?(inputs: KokoroInputs, meansOf: MeansOf): Promise<KokoroWindows>;
   close(): Promise<void>;
 }
 
@@ -120,14 +122,14 @@ export class SplitGraph implements KokoroGraph {
    * @throws Error if a file is not a part of Kokoro's graph.
    */
   static async load(
-    { front, generator }: Pick<SplitFiles, "front" | "generator">,
+    { front, generator }: { readonly front: string; readonly generator: string },
     channels: number,
     runtime: Runtime,
   ): Promise<SplitGraph> {
     const options = sessionOptions(runtime);
-    const frontSession = await InferenceSession.create(front.path, options);
+    const frontSession = await InferenceSession.create(front, options);
     try {
-      return new SplitGraph(frontSession, await InferenceSession.create(generator.path, options), channels);
+      return new SplitGraph(frontSession, await InferenceSession.create(generator, options), channels);
     } catch (error) {
       await frontSession.release();
       throw error;
@@ -158,10 +160,10 @@ export class SplitGraph implements KokoroGraph {
     };
   }
 
-  async begin(inputs: KokoroInputs, means: Float32Array): Promise<KokoroWindows> {
+  async begin(inputs: KokoroInputs, meansOf: MeansOf): Promise<KokoroWindows> {
     const { features, source, durations } = await this.#features(inputs);
     const frames = features.dims[2] ?? 0;
-    const fixed = { style: styleTensor(inputs), ...meansFeeds(meansTensor(means), 1) };
+    const fixed = { style: styleTensor(inputs), ...meansFeeds(meansTensor(meansOf(durations)), 1) };
     const generator = this.#generator;
     const synthesize = async ({ computedFrom, computedTo, from, to }: Window): Promise<KokoroPiece> => {
       const results = await generator.run(

@@ -3,6 +3,7 @@ import { type KokoroGraph, SplitGraph, WholeGraph } from "./kokoro-graphs.ts";
 import { checkFile, readChecked } from "./onnx/checked-file.ts";
 import { isExactForInt8 } from "./onnx/integer-kernels.ts";
 import type { KokoroSpec, RewrittenGraph, SplitFiles } from "./onnx/model-spec.ts";
+import { decodeMeans, type VoiceMeans } from "./voice-means.ts";
 
 interface LoadedKokoro {
   readonly model: KokoroModel;
@@ -56,7 +57,8 @@ async function trySplit(spec: KokoroSpec, files: SplitFiles | undefined): Promis
     const means = await readMeans(files);
     await checkFile(files.front);
     await checkFile(files.generator);
-    graph = await SplitGraph.load(files, files.channels, spec.runtime);
+    const paths = { front: files.front.path, generator: files.generator.path };
+    graph = await SplitGraph.load(paths, files.channels, spec.runtime);
     return await KokoroModel.load(spec, graph, means);
   } catch (error) {
     await graph?.close();
@@ -65,15 +67,9 @@ async function trySplit(spec: KokoroSpec, files: SplitFiles | undefined): Promis
 }
 
 /** Reads the means of each speaker. */
-async function readMeans({ means, rows, channels }: SplitFiles): Promise<(Float32Array | undefined)[]> {
+async function readMeans({ means, rows, channels }: SplitFiles): Promise<(VoiceMeans | undefined)[]> {
   const bytes = await readChecked(means);
-  const values = new Float32Array(new Uint8Array(bytes).buffer);
-  return rows.map((row) => {
-    if (row < 0) return undefined;
-    const own = values.slice(row * channels, (row + 1) * channels);
-    if (own.length !== channels) throw new Error(`the file of means has no row ${row}`);
-    return own;
-  });
+  return rows.map((row) => (row < 0 ? undefined : decodeMeans(bytes, row, channels)));
 }
 
 function textOf(error: unknown): string {

@@ -16,6 +16,7 @@ import {
   type WindowedOutput,
 } from "./neural-model.ts";
 import type { KokoroSpec } from "./onnx/model-spec.ts";
+import { interpolate, speechShareOf, type VoiceMeans } from "./voice-means.ts";
 
 /** The number of values in one row of a style table. The number of symbols of a line selects the row. */
 const styleSize = 256;
@@ -47,13 +48,13 @@ export class KokoroModel implements NeuralModel {
   readonly #graph: KokoroGraph;
   readonly #styles: readonly Float32Array[];
   /** The means of each speaker. The graph synthesizes other speakers without windows. */
-  readonly #means: readonly (Float32Array | undefined)[];
+  readonly #means: readonly (VoiceMeans | undefined)[];
 
   private constructor(
     spec: KokoroSpec,
     graph: KokoroGraph,
     styles: readonly Float32Array[],
-    means: readonly (Float32Array | undefined)[],
+    means: readonly (VoiceMeans | undefined)[],
   ) {
     this.rate = spec.rate;
     this.reach = graph.hasSpeed ? neuralSpeedRange : { least: 1, most: 1 };
@@ -71,7 +72,7 @@ export class KokoroModel implements NeuralModel {
   static async load(
     spec: KokoroSpec,
     graph: KokoroGraph,
-    means: readonly (Float32Array | undefined)[] = [],
+    means: readonly (VoiceMeans | undefined)[] = [],
   ): Promise<KokoroModel> {
     const styles = await Promise.all(spec.voices.map(({ style }) => readStyle(style)));
     return new KokoroModel(spec, graph, styles, means);
@@ -110,7 +111,9 @@ export class KokoroModel implements NeuralModel {
   async speakInWindows(line: SpelledLine, style: SpeakingStyle): Promise<WindowedOutput | undefined> {
     const means = this.#means[style.speaker];
     if (!means) return undefined;
-    const begun = await this.#graph.begin?.(this.inputsOf(line, style), means);
+    const begun = await this.#graph.begin?.(this.inputsOf(line, style), (durations) =>
+      interpolate(means, speechShareOf(line, durations)),
+    );
     return begun && { ...begun, samples: toSamples(begun.durations, begun.length) };
   }
 

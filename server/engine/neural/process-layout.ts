@@ -17,7 +17,7 @@ export interface ProcessLayout {
 const mostThreadsPerPhrase = 8;
 const mostProcesses = 4;
 /**
- * The number of cores for each process. A Kokoro process uses 570 MB, and a second thread makes it nearly 1.5
+ * The number of cores for each process. A Kokoro process uses 490 MB, and a second thread makes it nearly 1.5
  * times as fast. Piper's processes are small and gain little from threads.
  */
 const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };

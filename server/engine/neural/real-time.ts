@@ -115,11 +115,11 @@ export function phraseGrowthAt(
 }
 
 /**
- * The lowest speed of a process for windows. A window is up to 1.5 times as long as the window that plays
- * while it is computed, and its context adds a tenth. The generator takes three quarters of the time of a
- * phrase, so its speed is a third higher than the speed of the phrase.
+ * The lowest speed of a process for windows. The first window has at least 0.25 seconds of speech, and the
+ * second window has 0.7 seconds with its context. The generator takes three quarters of the time of a phrase,
+ * so its speed is a third higher than the speed of the phrase. At this speed a gap is below 0.1 seconds.
  */
-const leastWindowSpeed = 1.3;
+const leastWindowSpeed = 1.7;
 
 /**
  * Returns whether a process computes the next window of a phrase while the previous window plays. A slower

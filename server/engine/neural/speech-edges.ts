@@ -64,7 +64,7 @@ export function placeSpeech(
 }
 
 /** The limits of a line's speech, which follow from the durations before the audio is known. */
-export interface SpeechLimits {
+interface SpeechLimits {
   /** The range that contains the speech with its margins, in samples. */
   readonly from: number;
   readonly to: number;

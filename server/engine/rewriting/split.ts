@@ -4,7 +4,7 @@ import { type GraphNode, type GraphOutline, readOutline } from "../neural/onnx/o
 import { subgraph } from "../neural/onnx/subgraph.ts";
 
 /** The two parts of Kokoro's graph. */
-export interface SplitModel {
+interface SplitModel {
   readonly front: Buffer;
   readonly generator: Buffer;
 }
@@ -60,7 +60,7 @@ function sourceOf(outline: GraphOutline): string {
 function only({ nodes }: GraphOutline, what: string, isWanted: (node: GraphNode) => boolean): GraphNode {
   const found = nodes.filter(isWanted);
   const [node] = found;
-  if (!node || found.length > 1) throw new Error(`the graph has ${found.length} of one ${what}`);
+  if (!node || found.length > 1) throw new Error(`the graph must have one ${what}; it has ${found.length}`);
   return node;
 }
 

@@ -35,6 +35,8 @@ export function readClock(
   const { hour, minute, second, tail } = groups;
   const time = toTime(hour, minute, second, { ...halfOf(tail ?? ""), marked: tail === "h", first });
   if (!time) return undefined;
+  const isDotted = tail?.includes(".") === true && window.word.after.startsWith(".");
+  if (isDotted) return { spoken: [language.clock(time)], after: dotAfterHalf(window, 0) };
   if (!marker || tail) return { spoken: [language.clock(time)] };
   return withMarker(window, { ...time, ...marker.time }, marker, language);
 }

@@ -6,14 +6,16 @@ import { readDate } from "./common/dates.ts";
 import type { LanguageRules, Rule } from "./common/language.ts";
 import {
   gluedThousands,
+  readExponent,
   readFraction,
+  readRatio,
   readScore,
   readVersion,
   readYear,
   spreadThousands,
 } from "./common/numbers.ts";
 import { sayPieces } from "./common/pieces.ts";
-import { readQuantity } from "./common/quantity.ts";
+import { readDimensions, readDuration, readQuantity } from "./common/quantity.ts";
 import { ownEntries } from "./common/tables.ts";
 import { NormalizationWindow, phrase, type Word, type WordReading } from "./common/window.ts";
 import { readEmail, readUrl } from "./contacts.ts";
@@ -42,6 +44,9 @@ const wordsAhead = 8;
 const numeric: readonly Rule[] = [
   readDate,
   readVersion,
+  readRatio,
+  readExponent,
+  readDimensions,
   (window, language) => readClock(window, language),
   readScore,
   readYear,
@@ -54,6 +59,7 @@ const rules: readonly Rule[] = [
   readUrl,
   readParts,
   readPhone,
+  readDuration,
   readSaying,
   readSpecial,
   readDate,
@@ -229,6 +235,8 @@ function prepare(token: WrittenToken): WrittenToken {
     text = `.${text}`;
     before = before.slice(0, -1);
   }
+  if (text === "+/" && /^[-−]/u.test(token.after))
+    return { ...token, text: "±", before, after: token.after.slice(1) };
   if (/[<>=+]/u.test(text)) {
     if (text === ">" && before.endsWith("-")) [text, before] = ["→", before.slice(0, -1)];
     else if (text.startsWith("=") && before.endsWith("!"))

@@ -36,11 +36,16 @@ const { kubectl, namespace } = world;
 const hostnames = ["a.example.com", "b.example.com"];
 const random = seededRandom("drift");
 
-/** The plurals of the kinds that the operator creates. */
+/**
+ * The operator writes these objects once. Only the size of a claim can be changed later, and no field of a
+ * Job or of a revision.
+ */
+const writtenOnce = ["events", "controllerrevisions", "jobs", "persistentvolumeclaims"];
+/** The plurals of the kinds that the operator creates and repairs. */
 const kinds = rulesOf("workload")
   .filter(({ verbs }) => verbs.includes("create"))
   .flatMap(({ resources }) => resources)
-  .filter((resource) => resource !== "events");
+  .filter((resource) => !writtenOnce.includes(resource));
 
 const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 60 };
 const { replicas: _, ...scaledMist } = mist() as { replicas: number };

@@ -40,9 +40,10 @@ const ofStreams = [
 ];
 /** The number of the test, as an attribute of its metrics: metrics of earlier tests may arrive late. */
 let test = 0;
+/** The interval also limits the wait for the collector's answer, so a short one loses the last flush on a busy machine. */
 const environment = () => ({
   OTEL_RESOURCE_ATTRIBUTES: `service.name=voices,test=%2C${test}`,
-  OTEL_METRIC_EXPORT_INTERVAL: "200",
+  OTEL_METRIC_EXPORT_INTERVAL: "2000",
 });
 const resource = () => ({ "service.name": "voices", test: `,${test}` });
 
@@ -143,7 +144,10 @@ describe("the real collector", () => {
     using gpu = standInNvidiaSmi(loads);
     // The clock never moves, so the last flush has no time limit: a slow machine needs more time to connect.
     const clock = new FakeClock();
-    const endpoint = { OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` };
+    const endpoint = {
+      OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}`,
+      OTEL_METRIC_EXPORT_INTERVAL: "60000", // The last flush is the only export.
+    };
     const telemetry = await start(endpoint, gpu, clock);
     speak(telemetry);
     await eventually("the runs of nvidia-smi", () => gpu.runs().length === loads.length);

@@ -10,6 +10,7 @@ import { modelCacheFinalizer } from "../../../config/contract/names.ts";
 import { systemClock } from "../../../lib/clock.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { MetricsAuthorizer } from "../../../operator/serve/metrics-access.ts";
 import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
 import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
@@ -26,12 +27,7 @@ beforeAll(async () => {
   plane = await controlPlane({ prepare: installCrds });
   house = await OperatorHouse.open({}, plane.address);
   thief = new ClusterClient(house.proxy.connection(), { clock: systemClock });
-  const { stdout } = await promisify(execFile)(join(plane.address.binDirectory, "helm"), [
-    ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
-    ...["--set", `admissionPolicy.writes=All,serviceAccount.name=${house.namespace}-tts-operator`],
-    ...["--show-only", "templates/writes-policy.yaml"],
-  ]);
-  await kubectlOrThrow(plane.address, ["apply", "-f", "-"], stdout);
+  await applyTemplate("writes-policy", "admissionPolicy.writes=All");
   // The API server enforces a new policy with a delay.
   await house.until(async () => (await attempt(secret("probe", "Opaque"))) !== "allowed", "the policy");
 });
@@ -40,6 +36,16 @@ afterAll(async () => {
   await house[Symbol.asyncDispose]();
   await plane.stop();
 });
+
+/** Applies the objects of a template of the chart. */
+async function applyTemplate(template: string, values: string): Promise<void> {
+  const { stdout } = await promisify(execFile)(join(plane.address.binDirectory, "helm"), [
+    ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
+    ...["--set", `${values},serviceAccount.name=${house.namespace}-tts-operator`],
+    ...["--show-only", `templates/${template}.yaml`],
+  ]);
+  await kubectlOrThrow(plane.address, ["apply", "-f", "-"], stdout);
+}
 
 /** Applies an object with the operator's token. @returns `allowed` or the message of the API server */
 async function attempt(object: object): Promise<string> {
@@ -228,6 +234,25 @@ describe("with the chart's ValidatingAdmissionPolicy", () => {
       rules,
     };
     expect(await attempt(role)).toContain("may only read ConfigMaps and EndpointSlices");
+  });
+
+  it("the operator decides who may read its metrics", async () => {
+    const reader = { kind: "ServiceAccount", name: "reader", namespace: house.namespace };
+    const subject = Object.entries(reader).map(([name, value]) => `metrics.readers[0].${name}=${value}`);
+    await applyTemplate("rbac", ["metrics.secure=true", ...subject].join(","));
+    const tokenOf = async (name: string) => {
+      await house.kubectl("create", "serviceaccount", name);
+      return `Bearer ${(await house.kubectl("create", "token", name)).trim()}`;
+    };
+    const [ofReader, ofOther] = [await tokenOf("reader"), await tokenOf("other")];
+    // The authorizer of the API server uses a new role with a delay.
+    await house.until(
+      async () => (await new MetricsAuthorizer(thief, systemClock).accessOf(ofReader, "/metrics")) === 200,
+      "the access of the reader",
+    );
+    const tested = new MetricsAuthorizer(thief, systemClock);
+    expect(await tested.accessOf(ofOther, "/metrics")).toBe(403);
+    expect(await tested.accessOf("Bearer unknown", "/metrics")).toBe(401);
   });
 
   it("users are not affected", async () => {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { Explanation } from "../../../operator/cli/explain.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
@@ -32,7 +33,7 @@ afterEach(() => rm(folder, { recursive: true }));
 async function command(args: string[], kubeconfig = address.kubeconfigPath) {
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
-    env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig },
+    env: { ...childEnvironment(), PATH: process.env.PATH, KUBECONFIG: kubeconfig },
   });
   const [out, problems, [code]] = await Promise.all([
     text(child.stdout),

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import type { RevisionLine } from "../../../operator/cli/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -27,7 +28,7 @@ async function commandWith(kubeconfig: string, ...words: string[]): Promise<stri
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [main, ...words, "-n", house.namespace, "--kubeconfig", kubeconfig],
-    { env: { PATH: process.env.PATH } },
+    { env: { ...childEnvironment(), PATH: process.env.PATH } },
   );
   return stdout;
 }
@@ -37,7 +38,9 @@ async function kubeconfigOfOperator(folder: string): Promise<string> {
   const path = join(folder, "operator.kubeconfig");
   const config = {
     ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
-    clusters: [{ name: "c", cluster: { server: house.proxy.server.origin } }],
+    clusters: [
+      { name: "c", cluster: { server: house.proxy.server.origin, "insecure-skip-tls-verify": true } },
+    ],
     users: [{ name: "u", user: {} }],
     contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
   };

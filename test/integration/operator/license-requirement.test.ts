@@ -110,3 +110,39 @@ describe("an operator that trusts license keys after a restart", () => {
     expect(await license()).toEqual({ state: "not_required" });
   });
 });
+
+describe("an operator that requires licenses only for classes with license.required", () => {
+  const scope = { licenseScope: "Classes" } as const;
+  const paid = { ...scope, classOfSettings: { license: { required: true } } };
+
+  it("requires none of other TtsDeployments, and begins the grace period when the class requires one", async () => {
+    await house.restart(scope);
+    await house.putDeployment(noLicense);
+    await house.serve("demo-api", "demo-mist");
+    await house.untilReady();
+    expect(await house.condition("LicenseValid")).toMatch(/^True NotRequired: .*no TtsClass requires one/);
+    expect(await house.routing()).toMatchObject({ licenseRequired: false });
+    const { data } = await house.mustGet("ConfigMap", "demo-routing");
+    expect(JSON.parse((data as Record<string, string>)["jwks.json"] ?? "")).toEqual({ keys: [] });
+
+    await house.restart(paid);
+    await house.untilCondition("LicenseValid", /^False Missing: A license is required/);
+    expect((await license())?.state).toBe("grace");
+    await house.until(async () => !("licenseRequired" in (await house.routing())), "the routing table");
+    await house.putLicense(await house.issuer.issue({ exp: Math.floor(house.clock.nowMs() / 1000) + 3600 }));
+    await house.putDeployment();
+    await house.untilCondition("LicenseValid", /^True Valid/);
+  });
+
+  it("starts no pod for a new TtsDeployment of such a class if no key is trusted", async () => {
+    await house.restart({ ...paid, ...noKeys });
+    await house.putLicense("not read");
+    await house.putDeployment();
+    await house.untilCondition(
+      "LicenseValid",
+      /^False Invalid: The TtsClass requires a license, but the operator/,
+    );
+    await house.idle();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+  });
+});

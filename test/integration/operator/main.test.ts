@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, inject, it } from "vitest";
+import { childEnvironment } from "../../../lib/child-processes.ts";
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 import { eventually } from "../../support/eventually.ts";
 import { leasePort, leasePorts } from "../../support/port-lease.ts";
@@ -41,6 +42,7 @@ async function start(args: string[], environment: Record<string, string> = {}): 
   const [probePort, metricsPort] = await leasePorts(2);
   const child = spawn(process.execPath, [main, ...args], {
     env: {
+      ...childEnvironment(),
       PATH: process.env.PATH,
       KUBECONFIG: address.kubeconfigPath,
       POD_NAMESPACE: namespace,

@@ -1,8 +1,10 @@
 /**
- * Changes the statuses of a TtsDeployment and of its pool with `kubectl patch --subresource=status`. The operator
+ * Changes the statuses of a TtsDeployment and of its pool like `kubectl patch --subresource=status`. The operator
  * restores every condition and every field, and keeps conditions of other types.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { resourceOf } from "../../../operator/cluster/resources.ts";
+import { clusterRequestOrThrow } from "../../support/cluster/cluster-request.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 interface Condition {
@@ -37,9 +39,15 @@ function textOf({ conditions, ...rest }: Status, without: readonly string[] = []
   return JSON.stringify({ ...rest, conditions: kept });
 }
 
-function patch(kind: string, name: string, operations: object): Promise<string> {
-  const text = JSON.stringify(operations);
-  return house.kubectl("patch", kind.toLowerCase(), name, "--subresource=status", "--type=json", "-p", text);
+/** Sends the request of `kubectl patch --subresource=status --type=json`, whose process takes longer to start. */
+function patch(kind: string, name: string, operations: object): Promise<unknown> {
+  const { apiVersion, plural } = resourceOf(kind);
+  return clusterRequestOrThrow(inject("controlPlane"), {
+    method: "PATCH",
+    path: `/apis/${apiVersion}/namespaces/${house.namespace}/${plural}/${name}/status?fieldManager=kubectl-patch`,
+    type: "application/json-patch+json",
+    body: operations,
+  });
 }
 
 describe.each(objects)("a changed status of %s %s", (kind, name) => {

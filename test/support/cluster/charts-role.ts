@@ -15,8 +15,8 @@ const release = "op";
 const placeholder = "a-namespace-to-be-named";
 
 /**
- * The rendered manifests by watched namespace. They are rendered once in each process, because helm takes a
- * second.
+ * The rendered manifests by watched namespace, as a JSON array. They are rendered and parsed once in each
+ * process, because helm takes a second.
  */
 const rendered = new Map<string, Promise<string>>();
 
@@ -33,9 +33,9 @@ export async function chartsRole(
 ): Promise<string> {
   const text = (await render(address, clusterWide))
     .replaceAll(placeholder, namespace)
-    .replaceAll(`name: ${release}-`, `name: ${namespace}-`);
-  const objects = parseAllDocuments(text).map((document) => document.toJS() as KubernetesObject | null);
-  await Promise.all(objects.map((object) => object && apply(address, object, namespace)));
+    .replaceAll(`"name":"${release}-`, `"name":"${namespace}-`);
+  const objects = JSON.parse(text) as KubernetesObject[];
+  await Promise.all(objects.map((object) => apply(address, object, namespace)));
   const account = `${namespace}-tts-operator`;
   const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(address, {
     method: "POST",
@@ -75,5 +75,6 @@ async function template({ binDirectory }: ControlPlaneAddress, watched: string):
     ...(watched === "" ? [] : ["--set", `watchNamespaces={${watched}}`]),
     ...["--show-only", "templates/rbac.yaml", "--show-only", "templates/serviceaccount.yaml"],
   ]);
-  return stdout;
+  const objects = parseAllDocuments(stdout).map((document) => document.toJS() as KubernetesObject | null);
+  return JSON.stringify(objects.filter((object) => object !== null));
 }

@@ -1,11 +1,17 @@
 /** Creates an administrator client for the API server of the suite. */
 import { randomBytes } from "node:crypto";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
-import { connect } from "../../../operator/cluster/connect.ts";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
+/** The kubeconfig of the address is not read, because the library that reads it takes half a second to load. */
 export async function adminClient(address: ControlPlaneAddress): Promise<ClusterClient> {
-  return new ClusterClient(await connect({ kubeconfig: address.kubeconfigPath }));
+  const { server, caPem: ca, adminCertPem: cert, adminKeyPem: key } = address;
+  return new ClusterClient({
+    server: new URL(server),
+    namespace: undefined,
+    credentials: async () => ({ headers: {}, tls: { ca, cert, key } }),
+    refresh: () => undefined,
+  });
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
-import { request } from "node:https";
+import { Agent, request } from "node:https";
 import { text } from "node:stream/consumers";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
@@ -27,12 +27,22 @@ export interface ClusterResponse {
   readonly warning: string | undefined;
 }
 
+/** Connections that stay open for the next request, because a TLS handshake takes longer than a request. */
+const agents = new WeakMap<ControlPlaneAddress, Agent>();
+
+function agentOf(address: ControlPlaneAddress): Agent {
+  const { caPem: ca, adminCertPem: cert, adminKeyPem: key } = address;
+  const agent = agents.get(address) ?? new Agent({ keepAlive: true, ca, cert, key });
+  agents.set(address, agent);
+  return agent;
+}
+
 export async function clusterRequest(
-  { server, caPem: ca, adminCertPem: cert, adminKeyPem: key }: ControlPlaneAddress,
+  address: ControlPlaneAddress,
   { method = "GET", path, body, type = "application/json", accept = "application/json" }: ClusterRequest,
 ): Promise<ClusterResponse> {
   const headers = { accept, ...(body && { "content-type": type }) };
-  const outgoing = request(`${server}${path}`, { method, ca, cert, key, agent: false, headers });
+  const outgoing = request(`${address.server}${path}`, { method, agent: agentOf(address), headers });
   outgoing.end(body && JSON.stringify(body));
   const [response] = (await once(outgoing, "response")) as [IncomingMessage];
   const responseText = await text(response);

@@ -42,6 +42,11 @@ export class World {
     return this.kubectl.namespace;
   }
 
+  /** Returns the header `Authorization` with the API key. */
+  get authorization(): string {
+    return `Bearer ${this.#key}`;
+  }
+
   /** Creates the namespace, the key Secret and the client pod, without a license. */
   async open(): Promise<void> {
     await this.kubectl.apply(
@@ -178,6 +183,30 @@ export class World {
       console.log(JSON.stringify({ status: answer.status, firstAudioMs }));`;
     const out = await this.run(script, this.url(deployment), JSON.stringify(body), this.#key);
     return JSON.parse(out) as { status: number; firstAudioMs: number };
+  }
+
+  /**
+   * Repeats a request at each deployment until it responds with audio. Returns the time of each first audio, in
+   * milliseconds since the epoch.
+   */
+  async firstAudioTimes(deployments: readonly string[], body: Record<string, unknown>) {
+    const script = `
+      const [body, key, ...urls] = process.argv.slice(1);
+      const headers = { "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key };
+      const listen = async (url) => {
+        for (const end = Date.now() + 120_000; Date.now() < end; ) {
+          const answer = await fetch(url, { method: "POST", body, headers });
+          if (answer.status === 200) for await (const piece of answer.body) return Date.now();
+          await answer.body?.cancel();
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        throw new Error("no audio from " + url + " after two minutes");
+      };
+      console.log(JSON.stringify(await Promise.all(urls.map(listen))));
+      process.exit(0);`;
+    const urls = deployments.map((name) => this.url(name));
+    const times = JSON.parse(await this.run(script, JSON.stringify(body), this.#key, ...urls)) as number[];
+    return deployments.map((deployment, i) => ({ deployment, atMs: times[i] ?? Number.NaN }));
   }
 
   /** Requests `GET /health` of the API tier from inside the cluster. */

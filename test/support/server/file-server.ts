@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export class FileServer implements AsyncDisposable {
   /** The files by path. Other paths return status 404. */
@@ -28,23 +29,30 @@ export class FileServer implements AsyncDisposable {
   ifRange = true;
   /** Whether the server sends Content-Length. */
   lengths = true;
+  /** The rate of each response. Without it, the server sends as fast as the client reads. */
+  bytesPerSecond: number | undefined;
+  /** The number of bytes of bodies that the server has sent. */
+  sentBytes = 0;
   readonly #http: Server;
+  readonly #host: string;
 
-  private constructor(http: Server) {
+  private constructor(http: Server, host: string) {
     this.#http = http;
+    this.#host = host;
     http.on("request", (request: IncomingMessage, response: ServerResponse) =>
       this.#answer(request, response),
     );
   }
 
-  static async start(): Promise<FileServer> {
-    const http = createServer().listen(0, "127.0.0.1");
+  /** @param host the address of this machine on which the server listens */
+  static async start(host = "127.0.0.1"): Promise<FileServer> {
+    const http = createServer().listen(0, host);
     await once(http, "listening");
-    return new FileServer(http);
+    return new FileServer(http, host);
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
+    return `http://${this.#host}:${(this.#http.address() as AddressInfo).port}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -80,8 +88,19 @@ export class FileServer implements AsyncDisposable {
       ...(this.lengths && { "content-length": body.length }),
     });
     const cut = this.cuts.shift();
-    if (cut === undefined) response.end(body);
+    if (cut === undefined) void this.#stream(body, response);
     else response.write(body.subarray(0, cut), () => void this.#cut(response, start + cut));
+  }
+
+  async #stream(body: Buffer, response: ServerResponse): Promise<void> {
+    const pieceBytes = Math.max(1, Math.floor((this.bytesPerSecond ?? body.length * 10) / 10));
+    for (let at = 0; at < body.length && !response.destroyed; at += pieceBytes) {
+      const piece = body.subarray(at, at + pieceBytes);
+      response.write(piece);
+      this.sentBytes += piece.length;
+      if (this.bytesPerSecond !== undefined) await sleep(100);
+    }
+    response.end();
   }
 
   async #cut(response: ServerResponse, sentBytes: number): Promise<void> {

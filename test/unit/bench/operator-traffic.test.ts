@@ -60,4 +60,11 @@ describe("the benchmark of a fleet under traffic", () => {
     expect(page).toContain("| canary step after its due time | 3 | 30 ms | 900 ms | 900 ms |");
     expect(page).toContain("20 TtsDeployments with two pools each");
   });
+
+  it("has a page that names the command of a trial", () => {
+    expect(trafficPage(result(), machine)).toContain(
+      "`make bench-operator TRAFFIC=1 SIZES=20 WINDOW=300 PAGE=1`",
+    );
+    expect(trafficPage(result({ plan: { size: 1_000, seconds: 300 } }), machine)).not.toContain("PAGE=1");
+  });
 });

@@ -51,11 +51,13 @@ describe("svc-tts models", () => {
   it.each([
     {
       windows: { kind: "none", reason: "the graph has no means" },
-      shown: "The audio is the same. The graph has no windows: the graph has no means.",
+      shown:
+        "The audio is the same. The first phrase of a text is synthesized as a whole: the graph has no means.",
     },
     {
       windows: { kind: "windows" },
-      shown: "The audio is the same. The first phrase of a text is synthesized in windows.",
+      shown:
+        "The audio is the same. The first audio comes earlier, because the first phrase of a text is synthesized in parts (windows).",
     },
   ])("shows whether the installed graph has windows: $windows.kind", async ({ windows, shown }) => {
     const into = join(folder, windows.kind);

@@ -173,18 +173,21 @@ describe("docs/explanation/api-versions.md", () => {
 });
 
 describe("docs/how-to/air-gap.md", () => {
-  it("mounts the certificate of an authority in the container that downloads the model", () => {
+  it("sets proxy and certificate authority in the container that downloads the model", () => {
     const blocks = read("docs/how-to/air-gap.md").matchAll(/^```yaml\n(.*?)^```$/gms);
-    const [models, template] = [...blocks].map(([, yaml = ""]) => parse(yaml));
-    const spec = { cache: models.models[0].cache, podTemplate: JSON.stringify(template.podTemplate) };
+    const [models, settings] = [...blocks].map(([, yaml = ""]) => parse(yaml));
+    const spec = { cache: models.models[0].cache, downloads: settings.downloads };
     const server = { image: "server:1", pullPolicy: "Always" } as const;
     const planned = plannedDeployment(ttsModelPool(spec), undefined, granted, server);
     expect(planned?.spec.template.spec?.initContainers).toMatchObject([
       {
         name: "fetch-0",
         image: "server:1",
-        env: [{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/authority/ca.crt" }],
-        volumeMounts: [{ mountPath: "/etc/authority" }, { mountPath: "/var/lib/svc-tts/models" }],
+        env: expect.arrayContaining([
+          { name: "HTTPS_PROXY", value: "http://proxy.internal:3128" },
+          { name: "NODE_EXTRA_CA_CERTS", value: "/etc/svc-tts/downloads-ca/ca.crt" },
+        ]),
+        volumeMounts: [{ mountPath: "/var/lib/svc-tts/models" }, { mountPath: "/etc/svc-tts/downloads-ca" }],
       },
     ]);
   });

@@ -239,9 +239,9 @@ describe("streams in every slot of an engine", () => {
 });
 
 it.each([
-  { audioSpeed: 1.2, processes: 1, may: false },
-  { audioSpeed: 1.4, processes: 1, may: true },
-  { audioSpeed: 2.4, processes: 2, may: false },
+  { audioSpeed: 1.6, processes: 1, may: false },
+  { audioSpeed: 1.8, processes: 1, may: true },
+  { audioSpeed: 3.2, processes: 2, may: false },
 ])("a process of $processes with a total speed of $audioSpeed may use windows: $may", ({ may, ...speed }) => {
   expect(mayUseWindowsAt(speed)).toBe(may);
 });

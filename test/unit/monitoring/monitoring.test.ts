@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { revisionOutdated } from "../../../operator/status/conditions.ts";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
 import { apiMetrics, modelMetrics, operatorMetrics, sentSeries } from "../../support/server/metrics.ts";
 
@@ -106,6 +107,21 @@ describe("the Grafana dashboards", () => {
       expect(sent.filter((one) => shown.includes(one)).length, name).toBeGreaterThan(0);
       expect(guide).toContain(sent[0]?.replace(/_(bucket|sum|count)$/, ""));
     }
+  });
+
+  it("list no condition that is False while nothing is wrong", async () => {
+    const { panels } = JSON.parse(await readFile(join(root, "config/grafana/operator.json"), "utf8"));
+    const panel = panels.find(({ title }: { title: string }) => title === "Conditions that are False");
+    for (const condition of ["Stalled", "Reconciling", revisionOutdated])
+      expect(panel.targets[0].expr).toMatch(new RegExp(`condition!~"[^"]*\\b${condition}\\b`));
+  });
+
+  it("show the error rate of which the alerts warn", async () => {
+    const { panels } = JSON.parse(await readFile(join(root, "config/grafana/api.json"), "utf8"));
+    const panel = panels.find(({ title }: { title: string }) => title === "Error rate");
+    const requests = (expr: string) => [...expr.matchAll(/outcome!?="[a-z]+"/gu)].map(String);
+    const rule = rules.find(({ expr }) => expr.includes("[5m]") && expr.includes('outcome="error"'));
+    expect(requests(panel.targets[0].expr)).toEqual(requests(rule?.expr ?? ""));
   });
 
   it("would fail these tests with an unknown metric or label", () => {

@@ -11,7 +11,7 @@ import type { Prober } from "../../upstream/prober.ts";
 import { type RefusedCredential, type SocketIdentity, socketIdentity } from "../socket-identity.ts";
 import type { SocketRules } from "../socket-settings.ts";
 import type { SocketCaller, SocketSynthesisServices } from "../socket-synthesis.ts";
-import { SocketWriter } from "../socket-writer.ts";
+import { sendFrame } from "../socket-writer.ts";
 import { mergeDefaults, readContextSettings } from "./context-settings.ts";
 import { decodeRequest, type EnvelopeEncoding, encodeResponse, type ResponsePayload } from "./envelopes.ts";
 import { errorKindOf } from "./error-kinds.ts";
@@ -82,7 +82,6 @@ interface Frame {
  */
 export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
-  readonly #writer: SocketWriter;
   readonly #contexts = new Map<string, SpeechContext>();
   #identity: SocketIdentity | undefined;
   #isConfigured = false;
@@ -93,25 +92,30 @@ export class ContextSocket implements OpenSocket {
    * frames are handled immediately.
    */
   #held: Frame[] | undefined;
-  #cancelWait: () => void = () => undefined;
+  #cancelWait: (() => void) | undefined;
   /** The failure with which a later authentication rejected the client. */
   #refusal: RefusedCredential | undefined;
   #isDraining = false;
   #isClosed = false;
 
   constructor(options: ContextSocketOptions) {
-    const { socket, parts, caller } = options;
+    const { parts, caller } = options;
     this.#options = options;
-    this.#writer = new SocketWriter(socket);
     this.#identity = caller.identity;
-    socket.on("message", (data, isBinary) => this.#receive({ data, isBinary }));
-    socket.on("close", () => this.#end());
     this.#hold();
     this.#awaitReadiness(parts.clock.monotonicMs() + readinessMs);
   }
 
+  get requestId(): string {
+    return this.#options.caller.requestId;
+  }
+
   countContexts(): number {
     return this.#contexts.size;
+  }
+
+  receive(data: RawData, isBinary: boolean): void {
+    this.#receive({ data, isBinary });
   }
 
   drain(): void {
@@ -251,7 +255,7 @@ export class ContextSocket implements OpenSocket {
     if (this.#isClosed) return;
     enter(apiKey);
     this.#identity = socketIdentity(apiKey, again, ({ message }) => message);
-    this.#cancelWait();
+    this.#cancelWait?.();
   }
 
   #start(contextId: string, given: SynthesisParameters): void {
@@ -276,7 +280,7 @@ export class ContextSocket implements OpenSocket {
 
   /** Creates a context. @throws Failure if the server rejects the context. */
   #open(contextId: string, requestId: string, start: SynthesisParameters): SpeechContext {
-    const { parts, modelId, rules, caller } = this.#options;
+    const { parts, modelId, rules, caller, socket } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
     if (this.#contexts.size >= mostContexts) {
       // Status 429 has the kind `resource_exhausted` (specification of the WebSockets, section 7.3).
@@ -291,8 +295,8 @@ export class ContextSocket implements OpenSocket {
     return new SpeechContext({
       parts,
       settings,
-      caller: { ...caller, requestId, identity: this.#identity },
-      send: (payload) => this.#writer.send(this.#encode(contextId, payload), speech.rate),
+      caller: caller.forContext(requestId, this.#identity),
+      send: (payload) => sendFrame(socket, this.#encode(contextId, payload), speech.rate),
       onEnd: (last) => this.#finish(contextId, last),
       onRest: () => this.#closeRefused(),
       onRefused: (failure) => {
@@ -337,7 +341,7 @@ export class ContextSocket implements OpenSocket {
   }
 
   #send(contextId: string, payload: ResponsePayload): void {
-    void this.#writer.send(this.#encode(contextId, payload), usualRate);
+    void sendFrame(this.#options.socket, this.#encode(contextId, payload), usualRate);
   }
 
   #encode(contextId: string, payload: ResponsePayload): string | Uint8Array {
@@ -366,16 +370,16 @@ export class ContextSocket implements OpenSocket {
   }
 
   #close(reason: keyof typeof closings): void {
-    this.#end();
+    this.end();
     this.#options.socket.resume(); // The server must read the client's close frame.
     const [code, text] = closings[reason];
     this.#options.socket.close(code, text);
   }
 
   /** Stops all work of the socket, also after the client has disconnected. */
-  #end(): void {
+  end(): void {
     this.#isClosed = true;
-    this.#cancelWait();
+    this.#cancelWait?.();
     for (const context of this.#contexts.values()) context.stop();
     this.#contexts.clear();
   }

@@ -47,11 +47,11 @@ export interface RewrittenGraph {
 export interface SplitFiles {
   readonly front: CheckedFile;
   readonly generator: CheckedFile;
-  /** The means of voices, as float32 values. Each voice has one row. */
+  /** The means of voices, as float32 values (`voice-means.ts`). Each voice has one row. */
   readonly means: CheckedFile;
   /** The row of each speaker in `means`. The value is -1 if the speaker has no row. */
   readonly rows: readonly number[];
-  /** The number of values of one row. */
+  /** The number of means of a line. */
   readonly channels: number;
 }
 

@@ -2,13 +2,13 @@ import { fieldHead, fieldsOf, graphFields, modelFields, type ProtobufField, read
 import { nodeField, valueField } from "./onnx-writer.ts";
 
 /** A value inside a graph, and its name as an input or output of the new graph. */
-export interface RenamedValue {
+interface RenamedValue {
   readonly value: string;
   readonly name: string;
 }
 
 /** The part of a graph between given values. */
-export interface SubgraphBounds {
+interface SubgraphBounds {
   /** The values that become inputs. All of them are float32 with three dimensions of any size. */
   readonly inputs: readonly RenamedValue[];
   readonly outputs: readonly RenamedValue[];

@@ -48,12 +48,17 @@ function readDayMonth(window: NormalizationWindow, language: LanguageRules): Wor
   const [one, two] = [Number(first), Number(second)];
   const mayBeFraction =
     one < two && ending === "" && (commonParts.has(two) || /^(?:of|de)$/u.test(window.textAt(1)));
-  if (!always.has(lead) && (mayBeFraction || !unlessFraction.has(lead))) return undefined;
+  const isNoFraction =
+    language.monthFirst("/") && one <= 12 && rareParts.has(two) && window.textAt(1) !== "of";
+  if (!always.has(lead) && !isNoFraction && (mayBeFraction || !unlessFraction.has(lead))) return undefined;
   if (one === 24 && two === 7 && !isArticleOfDate(window)) return undefined;
   const monthFirst = two > 12 || (language.monthFirst("/") && one <= 12);
   const date = { year: "", month: monthFirst ? one : two, day: monthFirst ? two : one };
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
+
+/** Denominators that fractions rarely have. In a language that writes the month first, "12/31" is a date. */
+const rareParts = new Set([17, 19, 21, 22, 23, 26, 27, 28, 29, 31]);
 
 /** Returns whether an article before "24/7" shows that it is the 24th of July, as in "del 24/7 al 31/7". */
 function isArticleOfDate(window: NormalizationWindow): boolean {

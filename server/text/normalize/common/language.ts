@@ -38,6 +38,8 @@ export interface LanguageWords {
   readonly toAfter: Readonly<Record<string, string>>;
   /** The word between the two numbers of a score such as "2:1". */
   readonly score: string;
+  /** The word between two dimensions, as in "10x15 cm". */
+  readonly by: string;
   /** The names of the ten digits, from zero. */
   readonly digitNames: readonly string[];
   readonly about: string;

@@ -1,4 +1,4 @@
-import { sayWhole } from "./amount.ts";
+import { readAmount, sayAmount, sayWhole } from "./amount.ts";
 import type { LanguageRules } from "./language.ts";
 import { sayVersion } from "./pieces.ts";
 import { readRoman } from "./roman.ts";
@@ -89,6 +89,33 @@ export function readScore({ text }: NormalizationWindow, language: LanguageRules
   const { home, away } = /^(?<home>\d{1,3}):(?<away>\d{1,3})$/u.exec(text)?.groups ?? {};
   if (home === undefined || away === undefined) return undefined;
   return { spoken: [phrase(sayWhole(home, language), language.score, sayWhole(away, language))] };
+}
+
+/** Reads a ratio whose second number has thousands, such as the scale "1:25.000" or "1:25 000". */
+export function readRatio(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const { text } = window;
+  const { one, many } = /^(?<one>\d{1,3}):(?<many>\d{1,3}(?:[.,]\d{3})+|\d{4,9})$/u.exec(text)?.groups ?? {};
+  if (one !== undefined && many !== undefined) {
+    const number = sayWhole(many.replaceAll(/[.,]/gu, ""), language);
+    return { spoken: [phrase(sayWhole(one, language), language.score, number)] };
+  }
+  const { from, to } = /^(?<from>\d):(?<to>\d{1,3})$/u.exec(text)?.groups ?? {};
+  const isSpaced = language.spacedThousands && window.joins() && window.textAt(1) === "000";
+  if (from === undefined || to === undefined || !isSpaced) return undefined;
+  const number = sayWhole(`${to}000`, language);
+  return { spoken: [phrase(sayWhole(from, language), language.score, number), ""] };
+}
+
+/** Reads a number with an exponent, such as "1e6" or "1.5e-3". */
+export function readExponent(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const parts =
+    /^(?<base>\d{1,9}(?:[.,]\d{1,9})?)(?:e(?<plain>\d{1,2})|[eE](?<sign>[-−+])(?<signed>\d{1,2}))$/u;
+  const { base = "", plain, sign, signed = "" } = parts.exec(window.text)?.groups ?? {};
+  const amount = base === "" ? undefined : readAmount(base, language);
+  if (!amount) return undefined;
+  const power = language.power(plain ?? signed, sign === "-" || sign === "−");
+  const ten = language.cardinal("10", undefined);
+  return { spoken: [phrase(sayAmount(amount, language), language.operators["×"] ?? "", ten, power)] };
 }
 
 export function readYear(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {

@@ -1,5 +1,6 @@
 import { readAmount, sayAmount } from "./amount.ts";
 import type { Currency, LanguageRules, Scale, Unit } from "./language.ts";
+import { ownEntries } from "./tables.ts";
 import { endsSentence, type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { Amount } from "./written.ts";
 
@@ -280,4 +281,36 @@ function withoutDot(
   const isScale = language.scales[last.text] !== undefined && window.at(words) !== undefined;
   const isUnit = language.units[last.text] !== undefined && !endsSentence(window, words - 1);
   return isScale || isUnit ? { after: last.after.slice(1) } : {};
+}
+
+/** Reads dimensions such as "1920x1080" or "10x15 cm". The last number may have a unit. */
+export function readDimensions(
+  window: NormalizationWindow,
+  language: LanguageRules,
+): WordReading | undefined {
+  const sizes = /^(?!0x)\d{1,6}(?:[.,]\d{1,3})?(?:x\d{1,6}(?:[.,]\d{1,3})?){1,2}/u
+    .exec(window.text)?.[0]
+    .split("x");
+  if (!sizes) return undefined;
+  const first = sizes.slice(0, -1).join("x");
+  const last = readQuantity(window.with({ text: window.text.slice(first.length + 1) }), language);
+  if (!last) return undefined;
+  const leading = sizes.slice(0, -1).map((size) => {
+    const amount = readAmount(size, language);
+    return amount ? `${sayAmount(amount, language)} ${language.by}` : "";
+  });
+  return { ...last, spoken: last.spoken.with(0, phrase(...leading, last.spoken[0] ?? "")) };
+}
+
+/** The units in a duration such as "2h 30m" or "5m 20s". Elsewhere "m" is a meter, and "2h" may be a time of day. */
+const durationUnits = ownEntries({ h: "h", m: "min", s: "s" });
+
+/** Reads a part of a duration. The part before it or after it has the next smaller or larger unit. */
+export function readDuration(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
+  const { number = "", unit = "" } = /^(?<number>\d{1,3})(?<unit>[hms])$/u.exec(window.text)?.groups ?? {};
+  const full = durationUnits[unit];
+  if (full === undefined) return undefined;
+  const follows = unit !== "h" && (unit === "m" ? /^\d{1,3}h$/u : /^\d{1,3}m$/u).test(window.textAt(-1));
+  const precedes = unit !== "s" && (unit === "h" ? /^\d{1,2}m$/u : /^\d{1,2}s$/u).test(window.textAt(1));
+  return follows || precedes ? readQuantity(window.with({ text: `${number}${full}` }), language) : undefined;
 }

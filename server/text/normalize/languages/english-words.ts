@@ -77,6 +77,18 @@ const units = unitTable(`
   hPa = hectopascal / hectopascals
   N = newton / newtons
   J = joule / joules
+  µl μl = microliter / microliters
+  µs μs = microsecond / microseconds
+  mol = mole / moles
+  mmol = millimole / millimoles
+  dl = deciliter / deciliters
+  mA = milliamp / milliamps
+  GW = gigawatt / gigawatts
+  Wh = watt hour / watt hours
+  MWh = megawatt hour / megawatt hours
+  Gbit/s = gigabit per second / gigabits per second
+  fps = frame per second / frames per second
+  x = time / times
 `);
 
 const currencies = currencyTable(`
@@ -119,6 +131,7 @@ export const englishWords: LanguageWords = {
   plus: "plus",
   to: "to",
   toAfter: { between: "and" },
+  by: "by",
   score: "to",
   digitNames,
   about: "about",
@@ -223,6 +236,8 @@ export const englishWords: LanguageWords = {
     req = request
     sq.ft sqft = square foot`),
   sayings: wordTable(`
+    4x4 = four by four
+    I/O = I O
     24/7/365 = twenty-four seven three sixty-five
     24/7 = twenty-four seven
     9/11 = nine eleven
@@ -258,7 +273,7 @@ export const englishWords: LanguageWords = {
     B: scale("billion", true),
   }),
   units,
-  gluedUnits: wordSet("in a A V N J t h"),
+  gluedUnits: wordSet("in a A V N J t h x"),
   currencies,
   ...monthTable(`
     January Jan

@@ -58,6 +58,23 @@ const units = unitTable(`
   kWh = kilowattheure / kilowattheures
   dB = décibel / décibels
   kcal = kilocalorie / kilocalories [f]
+  µg μg = microgramme / microgrammes
+  µl μl = microlitre / microlitres
+  µs μs = microseconde / microsecondes [f]
+  nm = nanomètre / nanomètres
+  mol = mole / moles [f]
+  mmol = millimole / millimoles [f]
+  dl = décilitre / décilitres
+  hPa = hectopascal / hectopascals
+  mA = milliampère / milliampères
+  mAh = milliampère-heure / milliampères-heures
+  MW = mégawatt / mégawatts
+  GW = gigawatt / gigawatts
+  Wh = wattheure / wattheures
+  MWh = mégawattheure / mégawattheures
+  Gbit/s = gigabit par seconde / gigabits par seconde
+  fps = image par seconde / images par seconde [f]
+  x = fois [f]
 `);
 
 const currencies = currencyTable(`
@@ -101,6 +118,7 @@ export const frenchWords: LanguageWords = {
   plus: "plus",
   to: "à",
   toAfter: { entre: "et" },
+  by: "sur",
   score: "à",
   digitNames,
   about: "environ",
@@ -201,6 +219,7 @@ export const frenchWords: LanguageWords = {
     an = an
     pers = personne`),
   sayings: wordTable(`
+    4x4 = quatre quatre
     24/7/365 = vingt-quatre sept trois cent soixante-cinq
     24/7 = vingt-quatre sept
     24/24 = vingt-quatre sur vingt-quatre
@@ -229,7 +248,7 @@ export const frenchWords: LanguageWords = {
     k: { ...scale("mille", "mille", true), thousand: true },
   }),
   units,
-  gluedUnits: wordSet("o"),
+  gluedUnits: wordSet("o x"),
   currencies,
   ...monthTable(`
     janvier janv jan
@@ -288,6 +307,7 @@ export const frenchWords: LanguageWords = {
       Cie = compagnie
       svp SVP = s'il vous plaît`),
     numbered: wordTable(`
+      al = alinéa
       p = page
       pp = pages
       art = article
@@ -302,7 +322,7 @@ export const frenchWords: LanguageWords = {
   },
   acronyms: {
     words: wordSet(
-      "OTAN ONU NASA UNESCO UNICEF SIDA FIFA OPEP CAPES SMIC INSEE CNIL PIN SIM LE LA LES UN UNE DE DU DES ET OU EN AU AUX EST NON OUI PAS QUE QUI CE SA SES SON TU IL ELLE NE SE SUR PAR",
+      "RAM ROM LAN OTAN ONU NASA UNESCO UNICEF SIDA FIFA OPEP CAPES SMIC INSEE CNIL PIN SIM LE LA LES UN UNE DE DU DES ET OU EN AU AUX EST NON OUI PAS QUE QUI CE SA SES SON TU IL ELLE NE SE SUR PAR",
     ),
     spelled: wordSet("RATP FBI USA UE TGV PDG ADN SNCF BNP EDF RER SMS URL USB IA TV OK PC HLM TVA UV"),
     special: ownEntries({}),

@@ -55,6 +55,23 @@ const units = unitTable(`
   PS = P S
   dB = Dezibel
   kcal = Kilokalorie / Kilokalorien [f]
+  µg μg = Mikrogramm
+  µl μl = Mikroliter
+  µs μs = Mikrosekunde / Mikrosekunden [f]
+  nm = Nanometer
+  mol = Mol
+  mmol = Millimol
+  dl = Deziliter
+  hPa = Hektopascal
+  mA = Milliampere
+  mAh = Milliamperestunde / Milliamperestunden [f]
+  MW = Megawatt
+  GW = Gigawatt
+  Wh = Wattstunde / Wattstunden [f]
+  MWh = Megawattstunde / Megawattstunden [f]
+  Gbit/s = Gigabit pro Sekunde
+  fps = Bild pro Sekunde / Bilder pro Sekunde
+  x = mal
 `);
 
 const currencies = currencyTable(`
@@ -99,6 +116,7 @@ export const germanWords: LanguageWords = {
   plus: "plus",
   to: "bis",
   toAfter: { zwischen: "und" },
+  by: "mal",
   score: "zu",
   digitNames,
   about: "etwa",
@@ -200,6 +218,7 @@ export const germanWords: LanguageWords = {
     Pers P = Person
     Stk St = Stück`),
   sayings: wordTable(`
+    4x4 = vier mal vier
     24/7/365 = vierundzwanzig sieben dreihundertfünfundsechzig
     24/7 = vierundzwanzig sieben
     50/50 = fünfzig fünfzig
@@ -217,11 +236,12 @@ export const germanWords: LanguageWords = {
     Milliarde: milliard,
     Milliarden: milliard,
     Mrd: milliard,
+    Tsd: { ...scale("Tausend", "Tausend"), thousand: true },
     M: { ...million, short: true },
     k: { ...scale("Tausend", "Tausend", true), thousand: true },
   }),
   units,
-  gluedUnits: new Set(),
+  gluedUnits: wordSet("x"),
   currencies,
   ...monthTable(`
     Januar Jan Jänner
@@ -248,7 +268,7 @@ export const germanWords: LanguageWords = {
   sentenceStarters: wordSet(
     "Ab Aber Alle Alles Als Am An Auch Auf Aus Außerdem Bei Beim Bis Bitte Da Danach Dann Das Dazu Den Denn Der Des Deshalb Die Dies Diese Dieser Dieses Doch Dort Du Ein Eine Einen Einer Er Es Für Gegen Heute Hier Ich Im In Jede Jeder Jedes Kein Keine Man Mein Meine Mit Nach Nicht Nun Nur Ob Oder Ohne Seit Sie Sind So Sonst Über Um Und Uns Unser Unsere Unter Vielen Vom Von Vor Wann War Was Weil Wenn Wer Wie Wir Wird Wo Zu Zum Zur Zwischen",
   ),
-  callWords: new Set(["tel", "telefon", "rufen sie", "wählen sie", "notruf"]),
+  callWords: new Set(["tel", "telefon", "plz", "postleitzahl", "rufen sie", "wählen sie", "notruf"]),
   abbreviations: {
     dotted: wordTable(`
       dr = Doktor
@@ -285,7 +305,9 @@ export const germanWords: LanguageWords = {
       einschl = einschließlich
       gegr = gegründet
       std = Stunden
-      hbf = Hauptbahnhof`),
+      hbf = Hauptbahnhof
+      lt = laut
+      ff = fortfolgende`),
     bare: ownEntries({}),
     numbered: wordTable(`
       S = Seite
@@ -322,7 +344,7 @@ export const germanWords: LanguageWords = {
   },
   acronyms: {
     words: wordSet(
-      "NATO NASA UNO UNESCO UNICEF AIDS FIFA UEFA OPEC BAFÖG PIN SIM TÜV COVID DAX DIN ICH DU ER SIE ES WIR IHR UND ODER DER DIE DAS EIN IN AN AUF ZU MIT IST NICHT NEIN JA SO WAS WER WIE WO AB BIS",
+      "RAM ROM LAN NATO NASA UNO UNESCO UNICEF AIDS FIFA UEFA OPEC BAFÖG PIN SIM TÜV COVID DAX DIN ICH DU ER SIE ES WIR IHR UND ODER DER DIE DAS EIN IN AN AUF ZU MIT IST NICHT NEIN JA SO WAS WER WIE WO AB BIS",
     ),
     spelled: wordSet(
       "ADAC FBI EU USA CDU CSU SPD FDP ARD ZDF BMW AOK DHL LKW PKW EDV IBAN USB URL KI TV PC VW DVD",

@@ -96,6 +96,7 @@ function ending(window: NormalizationWindow, from = -1): string {
   const isList =
     joints.has(previous) && /^\d{1,3}$/u.test(window.textAt(from - 1)) && window.at(from - 1)?.after === ".";
   if (isList) return ending(window, from - 2);
+  if (/^\d{1,3}$/u.test(previous) && window.at(from)?.after === ".,") return ending(window, from - 1);
   if (Object.hasOwn(german.weekdays, previous) || weekdayNames.has(previous)) return ending(window, from - 1);
   if (previous === "der" && beforeDative.has(window.textAt(from - 1).toLowerCase())) return "en";
   return articles[previous] ?? "er";
@@ -156,7 +157,9 @@ function sayRuler(name: string, stem: string): string | undefined {
 function precedesNoun(window: NormalizationWindow): boolean {
   const next = window.textAt(1);
   const previous = window.textAt(-1).toLowerCase();
-  if (next === "" || window.word.after !== ".") return false;
+  if (next === "") return false;
+  if (window.word.after === ".,") return precedesNounInList(window);
+  if (window.word.after !== ".") return false;
   if (monthOf({ text: next }, german) !== undefined || /^Jh/u.test(next)) return true;
   const before = window.at(-1);
   const isArticle = articles[previous] !== undefined && !bareBefore.has(previous);
@@ -164,6 +167,12 @@ function precedesNoun(window: NormalizationWindow): boolean {
   const begunList = joints.has(previous) && isDotted(window, -2);
   const list = joints.has(next) && (articles[previous] !== undefined || isDotted(window, 2));
   return list || ((opens || begunList) && /^\p{L}/u.test(next));
+}
+
+/** Returns whether the next item of a list is an ordinal too, as in "1., 2. und 3. Platz". */
+function precedesNounInList(window: NormalizationWindow): boolean {
+  const next = window.from(1);
+  return next !== undefined && /^\d{1,3}$/u.test(next.text) && precedesNoun(next);
 }
 
 function isDotted(window: NormalizationWindow, distance: number): boolean {
@@ -204,7 +213,9 @@ function isDayMonth(day: string, month: string): boolean {
 }
 
 function isOpened(window: NormalizationWindow): boolean {
-  return articles[window.textAt(-1).toLowerCase()] !== undefined;
+  const previous = window.textAt(-1).toLowerCase();
+  const isWeekday = Object.hasOwn(german.weekdays, previous) || weekdayNames.has(previous);
+  return articles[previous] !== undefined || (isWeekday && window.at(-1)?.after.endsWith(",") === true);
 }
 
 function sayDayMonth(day: string, month: string, window: NormalizationWindow): string[] {

@@ -56,6 +56,23 @@ const units = unitTable(`
   kWh = kilovatio hora / kilovatios hora
   dB = decibelio / decibelios
   kcal = kilocaloría / kilocalorías [f]
+  µg μg = microgramo / microgramos
+  µl μl = microlitro / microlitros
+  µs μs = microsegundo / microsegundos
+  nm = nanómetro / nanómetros
+  mol = mol / moles
+  mmol = milimol / milimoles
+  dl = decilitro / decilitros
+  hPa = hectopascal / hectopascales
+  mA = miliamperio / miliamperios
+  mAh = miliamperio hora / miliamperios hora
+  MW = megavatio / megavatios
+  GW = gigavatio / gigavatios
+  Wh = vatio hora / vatios hora
+  MWh = megavatio hora / megavatios hora
+  Gbit/s = gigabit por segundo / gigabits por segundo
+  fps = fotograma por segundo / fotogramas por segundo
+  x = vez / veces [f]
 `);
 
 const currencies = currencyTable(`
@@ -102,6 +119,7 @@ export const spanishWords: LanguageWords = {
   plus: "más",
   to: "a",
   toAfter: { entre: "y" },
+  by: "por",
   score: "a",
   digitNames,
   about: "aproximadamente",
@@ -200,6 +218,7 @@ export const spanishWords: LanguageWords = {
     sem = semana
     pers = persona`),
   sayings: wordTable(`
+    4x4 = cuatro por cuatro
     24/7/365 = veinticuatro siete trescientos sesenta y cinco
     24/7 = veinticuatro siete
     50/50 = cincuenta cincuenta
@@ -223,7 +242,7 @@ export const spanishWords: LanguageWords = {
     k: { ...scale("mil", "mil", true), thousand: true },
   }),
   units,
-  gluedUnits: wordSet("a"),
+  gluedUnits: wordSet("a x"),
   currencies,
   ...monthTable(`
     enero ene
@@ -297,7 +316,7 @@ export const spanishWords: LanguageWords = {
   },
   acronyms: {
     words: wordSet(
-      "ONU OTAN NASA UNESCO UNICEF PIB IVA ONG OVNI SIDA FIFA UEFA OPEP RENFE PIN SIM LED EL LA LOS LAS UN UNA DE DEL EN CON POR NO SÍ SI QUE YO TÚ ES SU MI SE LO LE AL",
+      "RAM ROM LAN ONU OTAN NASA UNESCO UNICEF PIB IVA ONG OVNI SIDA FIFA UEFA OPEP RENFE PIN SIM LED EL LA LOS LAS UN UNA DE DEL EN CON POR NO SÍ SI QUE YO TÚ ES SU MI SE LO LE AL",
     ),
     spelled: wordSet("FBI ADN UE BBVA HTML DVD USB URL TV IA PC"),
     special: ownEntries({ EEUU: "Estados Unidos", RRHH: "recursos humanos", ONG: "o ene ge" }),

@@ -79,3 +79,9 @@ it("a client without pongs is disconnected after two pings during a synthesis, a
   expect(clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(600_000);
   expect([reused.closing, responding.closing]).toEqual([undefined, undefined]);
 });
+
+it("the request of an upgrade ends with the upgrade, so that an idle socket does not keep it", async () => {
+  await connect("/ws2?speaker=abbie");
+  const metrics = await (await fetch(`${api.url}/metrics`)).text();
+  expect(metrics).toMatch(/_requests_total\{endpoint="\/ws2",http_status="101",method="GET"\} 1$/m);
+});

@@ -247,7 +247,7 @@ describe("svc-tts fetch", () => {
   it("accepts the arguments that the operator gives its init containers", async () => {
     server.files.set("/model.bin", weights);
     const source = { url: `${server.url}/model.bin`, path: "a/b.bin", sha256: digestOf(weights) };
-    const initContainers = fetchers({ emptyDir: {}, sources: [source] }, {});
+    const initContainers = fetchers({ cache: { emptyDir: {}, sources: [source] } }, {});
     const args = initContainers[0]?.args?.map((arg) => (arg === paths.models ? folder : arg)) ?? [];
     await promisify(execFile)(process.execPath, [main, ...args]);
     expect(await fetched("a/b.bin")).toBe(digestOf(weights));

@@ -213,6 +213,12 @@ describe("the plan of a TtsModelCache", () => {
     ["a pod without a result", (job: Job) => [ended(job, "Error: x\n  at y", 3)], /exit code 3\. at y/],
     ["too much memory", (job: Job) => [ended(job, "", 137, "OOMKilled")], /too much memory/],
     ["a lost pod", () => [], /its node was restarted/],
+    ["a restarted node", (job: Job) => [ended(job, "{}", 255, "Unknown")], /its node was restarted/],
+    [
+      "a container without a state",
+      (job: Job) => [ended(job, "", 137, "ContainerStatusUnknown")],
+      /its node was restarted/,
+    ],
   ])("explains %s", (_what, pods, message) => {
     const cache = cacheOf();
     const job = jobOf(cache, 0, "Failed");

@@ -11,11 +11,11 @@ import { nodesFor } from "../page.ts";
 import { operatorPrograms } from "../programs.ts";
 import { playApiPods, podCidr } from "./api-pods.ts";
 import { measureTraffic, mostStreams } from "./measure.ts";
-import { fullSize, trafficPage, trafficTargets } from "./page.ts";
+import { fullSeconds, fullSize, trafficPage, trafficTargets } from "./page.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const startedMs = performance.now();
-const plan = { size: wholeNumber("SIZES", fullSize), seconds: wholeNumber("WINDOW", 300) };
+const plan = { size: wholeNumber("SIZES", fullSize), seconds: wholeNumber("WINDOW", fullSeconds) };
 const machine = describeMachine();
 
 say(`a control plane with ${nodesFor(plan.size)} nodes, and ${plan.size} TtsDeployments`);

@@ -12,6 +12,9 @@ import { type Cost, mostStreams, reportMs, type TrafficResult, writesPerSecond }
 /** The number of TtsDeployments of the full run. */
 export const fullSize = 1_000;
 
+/** The seconds of each of the two measurements, unless `WINDOW` names others. */
+export const fullSeconds = 300;
+
 const targets = {
   cores: 0.5,
   residentMebibytes: 256,
@@ -70,6 +73,12 @@ function late(what: string, timesMs: readonly number[]): TargetRow {
   return { what, target, measured, met: longest < targets.lateMs };
 }
 
+/** Returns the sentence that names the command of a page with fewer TtsDeployments or another time than the first command has. */
+function trialSentence({ size, seconds }: TrafficResult["plan"]): string {
+  if (size === fullSize && seconds === fullSeconds) return "";
+  return `The figures below are of a trial: \`make bench-operator TRAFFIC=1 SIZES=${size} WINDOW=${seconds} PAGE=1\`. `;
+}
+
 /** Returns the complete text of `docs/benchmarks-operator-traffic.md`. */
 export function trafficPage(result: TrafficResult, machine: Machine): string {
   const { plan, still, traffic, stepsLateMs, expiriesLateMs } = result;
@@ -86,7 +95,7 @@ make bench-operator TRAFFIC=1                      # ${fullSize} TtsDeployments
 make bench-operator TRAFFIC=1 SIZES=20 WINDOW=60   # a trial that only prints its result
 \`\`\`
 
-The first command writes this page. ${machineSentence(machine)}${calmSentence(machine)}
+The first command writes this page. ${trialSentence(plan)}${machineSentence(machine)}${calmSentence(machine)}
 
 The benchmark has ${plan.size} TtsDeployments with two pools each. Each TtsDeployment has a license Secret and a key Secret of its own, and its pools have \`scaling\`, so that the operator follows the load that its API
 pod reports. A real control plane runs, [KWOK](https://kwok.sigs.k8s.io) simulates nodes and pods, and the benchmark responds instead of the API pods. The number of streams of each
