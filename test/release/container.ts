@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ProgramName } from "../../tools/release/programs.ts";
+import { childrenOf } from "../support/processes.ts";
 
 interface ImageConfig {
   readonly config: {
@@ -20,12 +21,9 @@ type Run = (program: ProgramName, ...words: string[]) => Promise<string>;
 
 export class Container implements AsyncDisposable {
   readonly #child: ChildProcess;
-  /** unshare ignores SIGTERM while it waits. After SIGKILL, the kernel also ends its namespace of processes. */
-  readonly #signal: NodeJS.Signals;
   #output = "";
 
   private constructor(program: string, words: readonly string[]) {
-    this.#signal = program === "unshare" ? "SIGKILL" : "SIGTERM";
     this.#child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding("utf8").on("data", (text: string) => {
@@ -84,7 +82,10 @@ export class Container implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return;
     const exited = once(this.#child, "exit");
-    this.#child.kill(this.#signal);
+    // unshare ignores SIGTERM. The end of the first process in its namespace ends all others, and unshare.
+    if (this.#child.spawnfile === "unshare") {
+      for (const pid of childrenOf(this.#child.pid ?? 0)) process.kill(pid, "SIGKILL");
+    } else this.#child.kill("SIGTERM");
     await exited;
   }
 }
