@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ProgramName } from "../../tools/release/programs.ts";
+import { childrenOf } from "../support/processes.ts";
 
 interface ImageConfig {
   readonly config: {
@@ -81,7 +82,10 @@ export class Container implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return;
     const exited = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
+    // unshare ignores SIGTERM. The end of the first process in its namespace ends all others, and unshare.
+    if (this.#child.spawnfile === "unshare") {
+      for (const pid of childrenOf(this.#child.pid ?? 0)) process.kill(pid, "SIGKILL");
+    } else this.#child.kill("SIGTERM");
     await exited;
   }
 }
