@@ -3,7 +3,13 @@ import { join } from "node:path";
 import type { CachePlan, CachePlanSource, CacheResult } from "../../config/contract/model-cache.ts";
 import { sleep, systemClock } from "../../lib/clock.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
-import { type DownloadLog, type DownloadOptions, download, stateFolder } from "../fetch/download.ts";
+import {
+  type DownloadLog,
+  type DownloadOptions,
+  download,
+  stateFolder,
+  statePaths,
+} from "../fetch/download.ts";
 import { FetchFailure, redactUrl } from "../fetch/failure.ts";
 import { withLock } from "../fetch/lock.ts";
 import { credentialVariables, type FileToFetch, planOf } from "../fetch/plan.ts";
@@ -153,7 +159,7 @@ async function fetchFiles(files: readonly PlannedFile[], options: FillOptions): 
   for (const file of files) {
     const { path } = file;
     // The volume may have changed during the download of other files.
-    await requireLinksInside(folder, { paths: [path, join(stateFolder, path)], folders: [] });
+    await requireLinksInside(folder, { paths: [path, ...statePaths(path)], folders: [] });
     const outcome = await download(file, {
       folder,
       log,

@@ -1,6 +1,5 @@
 import { lstat, readdir, readlink, realpath } from "node:fs/promises";
 import { join, posix, relative, sep } from "node:path";
-import { readIfExists } from "../../lib/read-if-exists.ts";
 import { FetchFailure } from "../fetch/failure.ts";
 
 /**
@@ -42,11 +41,22 @@ async function linksBelow(root: string, folder: string): Promise<string[]> {
 async function requireInside(root: string, realRoot: string, path: string): Promise<void> {
   const found = await readStat(join(root, path));
   if (found?.isSymbolicLink() !== true) return;
-  const target = await readIfExists(realpath(join(root, path)));
+  const target = await readTarget(join(root, path));
   if (target === realRoot || target?.startsWith(`${realRoot}${sep}`)) return;
   const link = await readlink(join(root, path));
   const problem = target === undefined ? "does not exist" : "is outside the volume of the cache";
   throw new FetchFailure(`${path} is a symbolic link to ${link}, which ${problem}; remove the link`);
+}
+
+/** Returns undefined if the link leads to no file, also because links form a loop. */
+async function readTarget(link: string): Promise<string | undefined> {
+  try {
+    return await realpath(link);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (["ENOENT", "ENOTDIR", "ELOOP"].includes(code)) return undefined;
+    throw error;
+  }
 }
 
 /** Returns undefined if the path does not exist, also because a file has the name of one of its folders. */

@@ -41,8 +41,16 @@ export interface DownloadOptions {
 
 /** The folder for partial files and for the records of complete files. */
 export const stateFolder = ".fetch";
+const recordEnding = ".json";
+const partEnding = ".partial";
 const defaultTries = 8;
 const longestPauseMs = 30_000;
+
+/** Returns the paths of the records and of the partial file of a file, relative to the folder of the cache. */
+export function statePaths(path: string): string[] {
+  const state = join(stateFolder, path);
+  return [`${state}${recordEnding}`, `${state}${partEnding}`, `${state}${partEnding}${recordEnding}`];
+}
 
 /** The record of a partial or complete file. */
 interface FileRecord {
@@ -63,7 +71,7 @@ class Refused extends FetchFailure {}
 export async function download(file: FileToFetch, options: DownloadOptions): Promise<"fetched" | "there"> {
   const target = join(options.folder, file.path);
   const state = join(options.folder, stateFolder, file.path);
-  if (await isFetched(file, target, `${state}.json`)) return "there";
+  if (await isFetched(file, target, `${state}${recordEnding}`)) return "there";
   await mkdir(dirname(state), { recursive: true });
   await mkdir(dirname(target), { recursive: true });
   const part = new Part(file, state, options);
@@ -77,7 +85,7 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
   }
   await part.checkSize(bytes);
   await rename(part.path, target);
-  await writeFile(`${state}.json`, JSON.stringify({ url: file.url, sha256, bytes }));
+  await writeFile(`${state}${recordEnding}`, JSON.stringify({ url: file.url, sha256, bytes }));
   return "fetched";
 }
 
@@ -118,8 +126,8 @@ class Part {
   constructor(file: FileToFetch, state: string, options: DownloadOptions) {
     this.#file = file;
     this.#options = options;
-    this.path = `${state}.partial`;
-    this.#stateFile = `${state}.partial.json`;
+    this.path = `${state}${partEnding}`;
+    this.#stateFile = `${this.path}${recordEnding}`;
     this.#total = file.bytes;
     this.#progress = new Progress(file.path, options);
   }

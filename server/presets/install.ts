@@ -210,15 +210,35 @@ async function tryRewrite(
     generator: join(staging, partNames.generator),
     means: join(staging, partNames.means),
   };
+  const styles = manifest.voices.map(({ style }) => style);
+  let outcome: RewriteOutcome;
   try {
-    return await rewrite({ spec, target: join(staging, rewrittenName), parts }, signal);
+    const target = join(staging, rewrittenName);
+    outcome = withStyles(await rewrite({ spec, target, parts }, signal), styles);
   } catch (error) {
     signal.throwIfAborted();
-    return {
+    outcome = {
       kind: "none",
       reason: `the graph could not be rewritten: ${error instanceof Error ? error.message : String(error)}`,
     };
   }
+  await removeUnused(staging, outcome);
+  return outcome;
+}
+
+function withStyles(outcome: RewriteOutcome, styles: readonly string[]): RewriteOutcome {
+  if (outcome.kind !== "rewritten" || outcome.windows?.kind !== "windows") return outcome;
+  return { ...outcome, windows: { ...outcome.windows, styles } };
+}
+
+/** Removes the files of a rewrite that ended early, in this attempt or in an earlier one. */
+async function removeUnused(staging: string, outcome: RewriteOutcome): Promise<void> {
+  const isRewritten = outcome.kind === "rewritten";
+  const parts = Object.values(partNames);
+  const unused = isRewritten ? [] : [rewrittenName];
+  if (!isRewritten || outcome.windows?.kind !== "windows") unused.push(...parts);
+  const temporary = [rewrittenName, ...parts].map((name) => `${name}.new`);
+  for (const name of [...unused, ...temporary]) await rm(join(staging, name), { force: true });
 }
 
 /**
@@ -246,13 +266,14 @@ function manifestText(
 /** Returns the manifest's field `windows`. The value is undefined if the installation did not try windows. */
 function windowsField({ voices }: KokoroManifest, windows: WindowsOutcome | undefined) {
   if (windows?.kind !== "windows") return windows && false;
-  const { sha256, channels } = windows;
+  // A later release may have other voices, but the rows of means do not change.
+  const { sha256, channels, styles = voices.map(({ style }) => style) } = windows;
   const fileOf = (part: keyof typeof partNames) => ({ path: partNames[part], sha256: sha256[part] });
   return {
     front: fileOf("front"),
     generator: fileOf("generator"),
     means: fileOf("means"),
     channels,
-    styles: voices.map(({ style }) => style),
+    styles,
   };
 }

@@ -1,5 +1,4 @@
-import { basename } from "node:path";
-import { httpGet, isReadable, readResponse } from "../fetch/answers.ts";
+import { httpGet, isReadable, readResponse, reasonOf } from "../fetch/answers.ts";
 import { type DownloadLog, download } from "../fetch/download.ts";
 import { FetchFailure, redactUrl } from "../fetch/failure.ts";
 
@@ -46,10 +45,16 @@ export async function downloadWheel(
   const accept =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
   const page = await read(`${registry.url}/${project}/`, accept, registry, context);
-  const links = page.isJson ? linksOfJson(page.text) : linksOfHtml(page.text);
+  const links = page.isJson ? linksOfJson(page) : linksOfHtml(page.text);
   const link = links.find(({ sha256 }) => sha256 === requested.sha256);
   if (link === undefined) throw notThere(requested, page.url);
-  await downloadArchive(new URL(link.url, page.url), requested, folder, registry, context);
+  await downloadArchive(
+    { url: urlOf(link.url, page), path: "archive.whl" },
+    requested,
+    folder,
+    registry,
+    context,
+  );
   return true;
 }
 
@@ -74,11 +79,17 @@ export async function downloadTarball(
     context,
   );
   const { versions } = parseJson(page) as {
-    versions?: Record<string, { dist?: { tarball?: unknown } } | undefined>;
+    versions?: Record<string, { dist?: { tarball?: unknown } | null } | null> | null;
   };
   const tarball = versions?.[requested.version]?.dist?.tarball;
   if (typeof tarball !== "string") throw notThere(requested, page.url);
-  await downloadArchive(new URL(tarball, page.url), requested, folder, registry, context);
+  await downloadArchive(
+    { url: urlOf(tarball, page), path: "archive.tgz" },
+    requested,
+    folder,
+    registry,
+    context,
+  );
   return true;
 }
 
@@ -90,7 +101,6 @@ function registryOf(env: HttpsContext["env"], variable: string): Registry | unde
     throw new FetchFailure(`${variable} is not a URL with https:// or http://; correct it`);
   const url = new URL(text);
   const { username, password } = url;
-  const plain = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
   url.username = "";
   url.password = "";
   const isSecret = username !== "" || password !== "";
@@ -100,8 +110,19 @@ function registryOf(env: HttpsContext["env"], variable: string): Registry | unde
     );
   return {
     url: url.href.replace(/\/+$/, ""),
-    headers: isSecret ? { authorization: `Basic ${plain.toString("base64")}` } : {},
+    headers: isSecret ? { authorization: basicAuthorization(username, password, variable) } : {},
   };
+}
+
+function basicAuthorization(username: string, password: string, variable: string): string {
+  try {
+    const plain = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return `Basic ${Buffer.from(plain).toString("base64")}`;
+  } catch (cause) {
+    throw new FetchFailure(`${variable} has credentials with an invalid percent code; encode "%" as %25`, {
+      cause,
+    });
+  }
 }
 
 interface Page {
@@ -117,9 +138,20 @@ async function read(
   { signal }: HttpsContext,
 ): Promise<Page> {
   const response = await httpGet(url, { headers: { ...headers, accept }, signal });
-  const text = (await readResponse(response, url)).toString("utf8");
+  const text = await readText(response, url);
   const isJson = /[/+]json\b/.test(response.headers.get("content-type") ?? "");
   return { url: response.url, text, isJson };
+}
+
+async function readText(response: Response, url: string): Promise<string> {
+  try {
+    return (await readResponse(response, url)).toString("utf8");
+  } catch (cause) {
+    if (cause instanceof FetchFailure) throw cause;
+    throw new FetchFailure(`${redactUrl(url)} was interrupted: ${reasonOf(cause)}. Check the network`, {
+      cause,
+    });
+  }
 }
 
 function parseJson({ text, url }: Pick<Page, "text" | "url">): unknown {
@@ -137,12 +169,13 @@ interface Link {
   readonly sha256: string | undefined;
 }
 
-function linksOfJson(text: string): Link[] {
-  const { files = [] } = JSON.parse(text) as {
-    files?: { url?: unknown; hashes?: { sha256?: string } }[];
-  };
-  return files.flatMap(({ url, hashes }) =>
-    typeof url === "string" ? [{ url, sha256: hashes?.sha256 }] : [],
+function linksOfJson(page: Page): Link[] {
+  const { files } = parseJson(page) as { files?: unknown };
+  const entries: ({ url?: unknown; hashes?: { sha256?: string } | null } | null)[] = Array.isArray(files)
+    ? files
+    : [];
+  return entries.flatMap((entry) =>
+    typeof entry?.url === "string" ? [{ url: entry.url, sha256: entry.hashes?.sha256 }] : [],
   );
 }
 
@@ -154,14 +187,21 @@ function linksOfHtml(text: string): Link[] {
   });
 }
 
+/** Returns the URL of a link. @throws FetchFailure if the link is not a URL. */
+function urlOf(link: string, page: Page): URL {
+  if (URL.canParse(link, page.url)) return new URL(link, page.url);
+  throw new FetchFailure(`${redactUrl(page.url)} has a link that is not a URL; check the registry`);
+}
+
 function notThere({ package: name, version }: RegistryPackage, url: string): FetchFailure {
   return new FetchFailure(
     `${redactUrl(url)} has no archive of ${name} ${version} with the expected digest; check the registry`,
   );
 }
 
+/** Downloads an archive. Its name in the folder is fixed, because the URLs of some registries end with a digest. */
 async function downloadArchive(
-  url: URL,
+  { url, path }: { readonly url: URL; readonly path: string },
   { sha256 }: RegistryPackage,
   folder: string,
   registry: Registry,
@@ -170,7 +210,6 @@ async function downloadArchive(
   url.hash = "";
   // Only the registry gets its credentials. Archives may be on another host.
   const headers = url.origin === new URL(registry.url).origin ? registry.headers : {};
-  const path = basename(decodeURIComponent(url.pathname)) || "archive";
   const file = { url: url.href, path, sha256, bytes: undefined, headers: () => headers };
   await download(file, { folder, log, signal, tries: 3, pauseMs: 500, idleTimeoutMs: 15_000 });
 }

@@ -76,7 +76,8 @@ beforeAll(async () => {
     mkdirSync(join(folder, name));
     await run("cosign", "generate-key-pair", "--output-key-prefix", join(folder, name, "cosign"));
   }
-  for (const build of builds) if (!existsSync(join(build, "images"))) await release("images", "--out", build);
+  for (const build of builds)
+    if (!existsSync(join(build, "images"))) await release("images", "--out", build, "--allow-changes");
   await release("publish", ...publishOptions(), "--key", keyOf("ours"));
   published = JSON.parse(readFileSync(join(out, "release.json"), "utf8")) as Published;
 });

@@ -4,9 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join, relative, sep } from "node:path";
+import { UsageError } from "../../lib/usage-error.ts";
 import { CHARTS, type ChartRelease, type ImageReference, packageChart } from "./charts.ts";
-import { type Descriptor, type ImageDetails, imagesOf, writeIndex } from "./image-layout.ts";
+import { type Descriptor, type ImageDetails, imagesOf, labelsIn, writeIndex } from "./image-layout.ts";
 import type { Programs } from "./programs.ts";
 
 export interface ReleasePlan {
@@ -42,6 +43,37 @@ export interface AssembledRelease {
 }
 
 /**
+ * Requires that a folder, which is about to be replaced, contains none of these paths.
+ * @throws UsageError
+ */
+export function requireOutside(folder: string, paths: readonly string[]): void {
+  for (const path of paths) {
+    const inner = relative(folder, path);
+    if (inner.split(sep)[0] === ".." || isAbsolute(inner)) continue;
+    throw new UsageError(`${folder} would be replaced, but it contains ${path}; set --out to another folder`);
+  }
+}
+
+/**
+ * Requires that all images were built from the commit and the version of the release, which the labels of the
+ * release and its provenance name.
+ * @throws UsageError
+ */
+export function requireSameSources(builds: readonly string[], { labels }: ImageDetails): void {
+  for (const build of builds) {
+    for (const role of rolesOf([build])) {
+      const built = labelsIn(join(build, "images", role));
+      for (const [label, value] of Object.entries(labels)) {
+        if (built[label] === value) continue;
+        throw new UsageError(
+          `the image of the ${role} in ${build} has the label ${label}=${built[label]}, and the release has ${value}. Build the images of this commit again`,
+        );
+      }
+    }
+  }
+}
+
+/**
  * Assembles a release.
  * @param builds folders that `release images` wrote, one for each architecture
  */
@@ -51,6 +83,7 @@ export async function assembleRelease(
   builds: readonly string[],
 ): Promise<AssembledRelease> {
   const files = join(plan.folder, "files");
+  requireOutside(plan.folder, [plan.sources, ...builds]);
   rmSync(plan.folder, { recursive: true, force: true });
   mkdirSync(files, { recursive: true });
   const images: AssembledImage[] = [];

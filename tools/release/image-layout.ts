@@ -109,6 +109,10 @@ export function writeIndex(folder: string, manifests: readonly Descriptor[], det
 export const imagesOf = (folder: string): readonly Descriptor[] =>
   readJson<{ manifests: Descriptor[] }>(join(folder, "index.json")).manifests;
 
+/** Returns the annotations of a layout: the labels with which its images were built. */
+export const labelsIn = (folder: string): ImageDetails["labels"] =>
+  readJson<{ annotations?: ImageDetails["labels"] }>(join(folder, "index.json")).annotations ?? {};
+
 export const digestOf = (bytes: Buffer): string =>
   `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 

@@ -9,14 +9,14 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { UsageError } from "../../lib/usage-error.ts";
-import { assembleRelease, type ReleasePlan } from "./assemble.ts";
+import { assembleRelease, type ReleasePlan, requireOutside, requireSameSources } from "./assemble.ts";
 import { addImage, type ImageDetails, writeIndex } from "./image-layout.ts";
 import { programsIn } from "./programs.ts";
 import { publishRelease } from "./publish.ts";
 import { type SigningIdentity, signerFor } from "./signer.ts";
 
 const sources = join(import.meta.dirname, "../..");
-const usage = `usage: main.ts images  --out FOLDER [--roles server,operator]
+const usage = `usage: main.ts images  --out FOLDER [--roles server,operator] [--allow-changes]
        main.ts publish --version VERSION --registry REGISTRY --out FOLDER --builds FOLDER[,FOLDER]
                        (--key FILE [--certificate FILE --trusted-root FILE] | --keyless) [--allow-changes]
 
@@ -86,6 +86,7 @@ function versionOfSources(): string {
 function buildImages(out: string): void {
   const roles = values.roles.split(",");
   const details = detailsOf(versionOfSources());
+  requireOutside(out, [sources]);
   rmSync(out, { recursive: true, force: true });
   const archives = join(out, "archives");
   mkdirSync(archives, { recursive: true });
@@ -144,6 +145,7 @@ async function publish(programsFolder: string, options: PublishOptions): Promise
   const { version, registry, folder, builds, identity } = options;
   const startedAt = new Date().toISOString();
   const { commit, source, ...details } = detailsOf(version);
+  if (!values["allow-changes"]) requireSameSources(builds, details);
   const plan: ReleasePlan = { version, registry, details, sources, folder };
   const programs = programsIn(programsFolder, process.env);
   const release = await assembleRelease(programs, plan, builds);
@@ -161,8 +163,11 @@ async function publish(programsFolder: string, options: PublishOptions): Promise
 const [command] = positionals;
 try {
   if (values.help) console.log(usage);
-  else if (command === "images") buildImages(required("out"));
-  else if (command === "publish") {
+  else if (command === "images") {
+    const out = required("out");
+    requireCommitted();
+    buildImages(out);
+  } else if (command === "publish") {
     const options = publishOptions();
     requireCommitted();
     await publish(script("programs.sh"), options);

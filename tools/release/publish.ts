@@ -13,7 +13,8 @@ export interface PublishedArtifact {
 }
 
 /**
- * Publishes a release. The tag is set last, so that an incomplete release has no tag.
+ * Publishes a release. The tags of the images are set last, so that an incomplete release has no image with a
+ * tag. Helm sets the tag of a chart when it pushes the chart.
  * @returns the artifacts, which `release.json` also lists
  */
 export async function publishRelease(
@@ -38,10 +39,10 @@ export async function publishRelease(
     await signer.attest(reference, "slsaprovenance1", provenance);
     artifacts.push({ name: basename(chart), reference });
   }
+  await signer.signFile(release.checksums);
   for (const { reference } of artifacts.slice(0, release.images.length)) {
     await programs.run("crane", ["tag", reference, plan.version]);
   }
-  await signer.signFile(release.checksums);
   writeFileSync(
     join(plan.folder, "release.json"),
     `${JSON.stringify({ version: plan.version, commit: facts.commit, artifacts }, undefined, 2)}\n`,

@@ -15,7 +15,10 @@ interface ReportTargets {
   readonly usage: UsageRecorder | undefined;
 }
 
-/** Writes a log line, a span and the metrics at the end of each request, without the text or the API key. */
+/**
+ * Writes a log line, a span and the metrics at the end of each request, without the text or the API key. The request
+ * of a WebSocket ends with its upgrade, so its duration does not include the time of the open socket.
+ */
 export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
   app.decorateRequest("span"); // The hook below sets the span of each request.
   app.addHook("onRequest", async (request, reply) => {

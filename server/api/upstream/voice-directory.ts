@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
 import { Agent } from "undici";
@@ -9,7 +10,10 @@ import type { ReplicaDirectory } from "./replicas.ts";
 
 /** The voices that clients may use: the built-in voices, and the mounted voices that model tiers report. */
 export interface VoiceDirectory {
-  /** Returns natural mounted voices first, then the built-in voices, then other mounted voices. */
+  /**
+   * Returns natural mounted voices first, then the built-in voices, then other mounted voices. The list is a
+   * new object only after a change.
+   */
   all(): readonly DirectoryVoice[];
   /** Returns the mounted engines that serve voices of this model, with their variants. */
   mountedEngines(model: ModelId): readonly MountedEngine[];
@@ -95,7 +99,9 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   let joined: readonly DirectoryVoice[] = joinedVoices(own, []);
 
   const join = () => {
-    joined = joinedVoices(own, [...mounted.values()]);
+    const next = joinedVoices(own, [...mounted.values()]);
+    // Open sockets keep the list. Without a change, all of them must keep the same one.
+    if (!isDeepStrictEqual(next, joined)) joined = next;
   };
   const requestVoices = async (url: string) => {
     const list = await readList(agent, url);

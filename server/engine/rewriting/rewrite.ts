@@ -24,6 +24,8 @@ export type WindowsOutcome =
       readonly sha256: { readonly front: string; readonly generator: string; readonly means: string };
       /** The number of means of a voice. */
       readonly channels: number;
+      /** The style tables of the voices, in the order of the rows of means. The installation adds this list. */
+      readonly styles?: readonly string[];
       /** The lowest ratio between a line and the error of its windows, in decibels. */
       readonly seamDecibels: number;
       /** The largest change of a line's level by the means of its voice, in decibels. */

@@ -45,7 +45,8 @@ function planStretch(utterance: Utterance, reach: SpeedRange): StretchPlan | und
     stretch: clamp(requested[i] ?? whole, reach) / supportedWhole,
   }));
   return {
-    supported: { ...utterance, stretch: supportedWhole / own, tokens },
+    // Windows only bring forward the first audio, and their audio is less exact. Here the whole audio is awaited.
+    supported: { ...utterance, stretch: supportedWhole / own, tokens, inWindows: false },
     rests: requested.map((stretch) => stretch / clamp(stretch, reach)),
     restBetween: whole / supportedWhole,
   };

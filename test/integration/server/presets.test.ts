@@ -195,6 +195,36 @@ describe("an installed model", () => {
     expect(readManifest()).not.toHaveProperty("rewritten");
   });
 
+  test("keeps no files of a rewrite that ended early", async () => {
+    const rewrite: InstallOptions["rewrite"] = async ({ target, parts }) => {
+      for (const path of [target, parts.front, `${parts.generator}.new`]) writeFileSync(path, "incomplete");
+      throw new Error("the process ended with SIGSEGV");
+    };
+    await install(preset(), { rewrite });
+    const names = readdirSync(join(folder, kokoro.id));
+    expect(names.filter((name) => /\.onnx(\.new)?$/.test(name))).toEqual(["model.onnx"]);
+  });
+
+  test("keeps the assignment of voices to means if a later release has fewer voices", async () => {
+    const windows = {
+      kind: "windows",
+      sha256: { front: "a".repeat(64), generator: "b".repeat(64), means: "c".repeat(64) },
+      ...{ channels: 3, seamDecibels: 15, levelDecibels: 0.5 },
+    } as const;
+    const rewrite = () => Promise.resolve({ ...rewriting, windows });
+    const testPreset = preset();
+    const { manifest } = testPreset;
+    if (manifest.kind !== "kokoro") throw new Error("the preset is not Kokoro");
+    await install(testPreset, { rewrite });
+    const [, ...fewer] = manifest.voices;
+    const later = { ...testPreset, manifest: { ...manifest, voices: fewer } };
+    expect((await install(later, { rewrite })).isNew).toBe(false);
+    expect(readManifest()).toMatchObject({
+      voices: fewer,
+      rewritten: { windows: { styles: manifest.voices.map(({ style: name }) => name) } },
+    });
+  });
+
   test("is removed with all of its files", async () => {
     const testPreset = preset();
     await install(testPreset);

@@ -10,6 +10,7 @@ import {
   type WindowedOutput,
 } from "../../../server/engine/neural/neural-model.ts";
 import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
+import { withinSpeedRange } from "../../../server/engine/runtime/speed-range.ts";
 
 const samplesOfId = 100;
 
@@ -139,6 +140,22 @@ describe("a line in windows", () => {
       whole.pieces.flatMap((piece) => [...piece]),
     );
     expect(windows.times).toEqual(whole.times);
+  });
+
+  test("is synthesized as a whole if its audio is stretched afterwards, because no piece is sent earlier", async () => {
+    const requested: (boolean | undefined)[] = [];
+    const voice = { kind: "neural", speaker: 0 } as const;
+    const tokens: Token[] = [{ text: "one", before: "", after: "", stretch: 1, sounds: ["one"] }];
+    const sink = { audio: () => true, times: () => true, isStopped: () => false };
+    const speak = withinSpeedRange(
+      ({ inWindows }, speech) => {
+        requested.push(inWindows);
+        speech.audio(new Int16Array(100), 1000);
+      },
+      { least: 0.5, most: 2 },
+    );
+    for (const stretch of [2, 3]) await speak({ voice, tokens, stretch, inWindows: true }, sink);
+    expect(requested).toEqual([true, false]);
   });
 
   test("is sent in pieces until the last word begins", async () => {

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FetchFailure } from "../../../server/fetch/failure.ts";
 import { fetchTarball, fetchWheel } from "../../../server/presets/registry-clients.ts";
 import { FileServer } from "../../support/server/file-server.ts";
 
@@ -82,6 +83,46 @@ describe("without the client of its registry, a package is fetched over HTTPS:",
   });
 });
 
+describe("an archive may have any URL:", () => {
+  it("an npm registry with a digest as the last part of the URL", async () => {
+    server.files.set("/download/../0a1b", content);
+    const dist = { tarball: `${server.url}/download/%2e%2e%2f0a1b` };
+    publish("/@scope%2fmodel", "application/json", JSON.stringify({ versions: { "2.0.0": { dist } } }));
+    const path = await fetchTarball(tarball, context({ npm_config_registry: server.url }));
+    expect(await readFile(path)).toEqual(content);
+  });
+});
+
+// The next source of the file is tried only after a FetchFailure.
+describe("an invalid response is a failure of this source:", () => {
+  it.each<[string, string, string]>([
+    ["JSON that is cut off", '{"files": [', "returned a page that is not JSON"],
+    ["JSON without a list", '{"files": {"a": 1}}', "has no archive of"],
+    ["a list with other values", '{"files": [null, 1]}', "has no archive of"],
+    [
+      "a link that is not a URL",
+      JSON.stringify({ files: [{ url: "http://[", hashes: { sha256 } }] }),
+      "has a link that is not a URL",
+    ],
+  ])("%s", async (_what, text, message) => {
+    publish("/my-voice-model/", "application/vnd.pypi.simple.v1+json", text);
+    const fetching = fetchWheel(wheel, context({ PIP_INDEX_URL: server.url }));
+    await expect(fetching).rejects.toThrow(FetchFailure);
+    await expect(fetching).rejects.toThrow(message);
+  });
+
+  it("a response that is interrupted", async () => {
+    server.rule = (_request, response) => {
+      response.writeHead(200, { "content-type": "text/html", "content-length": "1000" });
+      response.write("<a", () => response.destroy());
+      return true;
+    };
+    const fetching = fetchWheel(wheel, context({ PIP_INDEX_URL: server.url }));
+    await expect(fetching).rejects.toThrow(FetchFailure);
+    await expect(fetching).rejects.toThrow("was interrupted");
+  });
+});
+
 describe("the message says what is wrong:", () => {
   it("neither a client nor a registry is configured", async () => {
     await expect(fetchWheel(wheel, context({}))).rejects.toThrow(
@@ -109,6 +150,11 @@ describe("the message says what is wrong:", () => {
 
   it.each([
     ["a path", "/simple", "is not a URL with https:// or http://"],
+    [
+      "credentials with a bare percent sign",
+      "https://a:b%zz@registry.example/simple",
+      "invalid percent code",
+    ],
     ["credentials over plain HTTP", "http://a:b@registry.example/simple", "credentials for plain HTTP"],
   ])("the registry is %s", async (_what, url, message) => {
     await expect(fetchWheel(wheel, context({ PIP_INDEX_URL: url }))).rejects.toThrow(message);

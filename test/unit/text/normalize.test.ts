@@ -195,3 +195,12 @@ test.each(hostile)(
     }
   },
 );
+
+test.each([
+  ["eng", "The sun. Night falls.", "The sun Night falls"],
+  ["eng", "They sat. Evening came.", "They sat Evening came"],
+  ["eng", "We met on Sat. morning.", "We met on Saturday morning"],
+  ["deu", "Di. Vormittag", "Dienstag Vormittag"],
+])("%s: a part of the day after %j shows a weekday only inside a sentence", (language, text, spoken) => {
+  expect(spokenText(text, language)).toBe(spoken);
+});

@@ -141,11 +141,23 @@ function beforeDate(window: NormalizationWindow, language: LanguageRules): boole
  * Returns whether a word is a single weekday, as in "am Sa.", "on Fri.", "le sam." or "Di. Vormittag". The dot
  * marks the abbreviation, and a word beside it shows that the abbreviation is a weekday.
  */
-function isAlone(window: NormalizationWindow, { dayParts }: LanguageRules): boolean {
+function isAlone(window: NormalizationWindow, language: LanguageRules): boolean {
   const lead =
     /^(?:on|every|next|last|this|am|jeden|nächsten|letzten|diesen|le|chaque|du|au|el|los|cada|del|al)$/iu;
   if (!window.word.after.startsWith(".")) return false;
-  return lead.test(window.textAt(-1)) || dayParts.has(window.textAt(1).toLowerCase());
+  return lead.test(window.textAt(-1)) || precedesDayPart(window, language);
+}
+
+/**
+ * Returns whether a part of the day follows an abbreviated weekday. In "The sun. Night falls.", the dot ends a
+ * sentence.
+ */
+function precedesDayPart(window: NormalizationWindow, language: LanguageRules): boolean {
+  const next = window.textAt(1);
+  const hasCapitalNouns = language.sentenceStarters !== undefined;
+  const hasCapitalDays = isCapitalized(language.monthNames[0] ?? "");
+  if (hasCapitalDays && !isCapitalized(window.text)) return false;
+  return language.dayParts.has(next.toLowerCase()) && (hasCapitalNouns || !isCapitalized(next));
 }
 
 /** Returns whether a word is part of a series of weekdays, as in "Mo. bis Fr." or "Sat. and Sun.". */

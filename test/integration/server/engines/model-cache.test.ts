@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, symlinkSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -79,6 +79,31 @@ describe("the cache", () => {
     } finally {
       await rm(outside, { recursive: true });
     }
+  });
+
+  it.each([".fetch/b.bin.partial", ".fetch/b.bin.partial.json", ".fetch/b.bin.json"])(
+    "is not filled through a symbolic link that another pod creates during a download: %s",
+    async (link) => {
+      const outside = await mkdtemp(join(tmpdir(), "svc-tts-outside-"));
+      try {
+        const sources = [publish("a.bin"), publish("b.bin")];
+        server.rule = ({ url }) => {
+          if (url === "/a.bin") symlinkSync(join(outside, "missing"), join(folder, link));
+          return false;
+        };
+        await expect(fill({ sources })).rejects.toThrow(`${link} is a symbolic link to ${outside}`);
+        expect(await readdir(outside)).toEqual([]);
+      } finally {
+        await rm(outside, { recursive: true });
+      }
+    },
+  );
+
+  it("is not filled through a symbolic link to itself", async () => {
+    await symlink("a.bin", join(folder, "a.bin"));
+    await expect(fill({ sources: [publish("a.bin")] })).rejects.toThrow(
+      "a.bin is a symbolic link to a.bin, which does not exist; remove the link",
+    );
   });
 
   it("is filled through a symbolic link inside the volume", async () => {
