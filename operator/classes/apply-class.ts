@@ -20,6 +20,8 @@ export interface ClassContext {
   readonly namespace: string;
   /** The use of the other TtsDeployments of the class in the namespace. */
   readonly elsewhere: ClassUse;
+  /** Changes the spec with the defaults before it is rendered. Only the sums and the length limit its result. */
+  readonly adjust?: (spec: TtsDeploymentSpec) => TtsDeploymentSpec;
 }
 
 /**
@@ -29,10 +31,10 @@ export interface ClassContext {
 export function applyClass(
   spec: TtsDeploymentSpec,
   { defaults, acceleratorProfiles, limits }: TtsClassSpec,
-  { namespace, elsewhere }: ClassContext,
+  { namespace, elsewhere, adjust = (same) => same }: ClassContext,
 ): AppliedClass {
   const { models, violations } = withProfiles(spec.models, acceleratorProfiles, limits);
-  const complete = withDefaults({ ...spec, models }, defaults);
+  const complete = adjust(withDefaults({ ...spec, models }, defaults));
   return {
     spec: complete,
     violations: [

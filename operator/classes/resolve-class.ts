@@ -42,7 +42,7 @@ export interface ClassesOfCluster {
   readonly own?: ClassShare | undefined;
   /** Returns the use of a class by the other TtsDeployments of the namespace. */
   readonly elsewhere: (className: string) => ClassUse;
-  /** Changes a spec that the class allows before it is rendered. */
+  /** Changes the spec with the defaults of the class before it is rendered. */
   readonly adjust?: (spec: TtsDeploymentSpec) => TtsDeploymentSpec;
 }
 
@@ -68,9 +68,8 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
     return refuse(deployment, selected, "ClassNotFound", missing(deployment, selected, isNamespaced));
   const { maxReplicasPerNamespace, maxGpusPerNamespace } = found.spec.limits;
   const hasSums = (maxReplicasPerNamespace ?? maxGpusPerNamespace) !== undefined;
-  const context = { namespace, elsewhere: hasSums ? elsewhere(name) : noUse };
-  const { spec: allowed, violations, exceededSums } = applyClass(spec, found.spec, context);
-  const complete = adjust(allowed);
+  const context = { namespace, elsewhere: hasSums ? elsewhere(name) : noUse, adjust };
+  const { spec: complete, violations, exceededSums } = applyClass(spec, found.spec, context);
   const problems = [...violations, ...exceededSums];
   if (problems.length === 0) return accept(deployment, selected, complete);
   if (violations.length > 0 || raisesUse(cluster.own ?? storedShare(deployment), name, complete))

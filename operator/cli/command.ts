@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JSONWebKeySet } from "jose";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { requiresLicense } from "../../config/contract/license.ts";
 import { ports } from "../../config/contract/names.ts";
@@ -122,7 +122,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     () => operator,
     () => Date.now(),
   );
-  const secure = environment.TTS_METRICS_SECURE === "true" ? secureMetrics(client) : undefined;
+  const secure = environment.TTS_METRICS_SECURE === "true" ? secureMetrics(client, log) : undefined;
   const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator, secure });
   log.info(
     {
@@ -200,9 +200,13 @@ function pullPolicyOf(environment: Environment, name: string): PullPolicy | unde
   return known;
 }
 
-function secureMetrics(client: ClusterClient): SecureMetrics {
-  const certificate = selfSignedCertificate(hostname(), systemClock.nowMs());
-  return { certificate, authorizer: new MetricsAuthorizer(client, systemClock) };
+function secureMetrics(client: ClusterClient, log: Logger): SecureMetrics {
+  return {
+    certificate: selfSignedCertificate(hostname(), systemClock.nowMs()),
+    authorizer: new MetricsAuthorizer(client, systemClock),
+    onFailure: (error) =>
+      log.warn({ error: String(error) }, "the API server did not verify a client of the metrics"),
+  };
 }
 
 function licenseScopeOf({ TTS_LICENSE_SCOPE: scope = "" }: Environment): LicenseScope {

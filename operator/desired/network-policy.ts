@@ -53,13 +53,7 @@ export function cacheNetworkPolicy(
       policyTypes: ["Ingress", "Egress"],
       // The operator reads the progress. Its namespace is not part of the specification.
       ingress: [{ from: [{ namespaceSelector: {}, podSelector: operatorPods }], ports: tcp(ports.model) }],
-      egress: [
-        ...names,
-        toNetworks(
-          [],
-          outPorts.sort((a, b) => a - b),
-        ),
-      ],
+      egress: [...names, toNetworks([], outPorts)],
     },
   };
 }

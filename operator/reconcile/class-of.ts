@@ -42,19 +42,22 @@ export function applyClassOf(
 }
 
 /**
- * Returns the context with the license requirement of the class that accepted the spec. If this class cannot be
- * read, the requirement does not change. Without a requirement, pods get no license keys.
+ * Returns the context with the license requirement of the class that accepted the spec. The share names this class
+ * also if the status cannot hold the spec. If the class cannot be read, the requirement does not change. Without a
+ * requirement, pods get no license keys.
  */
 export function withLicenseOf<C extends ClassesContext & { readonly settings: Settings }>(
   context: C,
   resolved: ResolvedDeployment | undefined,
 ): C {
   if (resolved === undefined) return context;
-  const { deployment, record } = resolved;
+  const { deployment, share } = resolved;
   const { view, settings } = context;
-  const found = classesOf(view, settings)?.find(({ metadata }) => metadata.name === record?.name);
+  const className = share?.className;
+  const classes = classesOf(view, settings);
+  const found = classes?.find(({ metadata }) => metadata.name === className);
   const state = deployment.status?.license.state ?? "not_required";
-  const isUnknown = record?.name !== undefined && found === undefined;
+  const isUnknown = classes === undefined || (className !== undefined && found === undefined);
   const classRequiresLicense = isUnknown
     ? state !== "not_required"
     : (found?.spec.license?.required ?? false);

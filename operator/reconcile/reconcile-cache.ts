@@ -40,14 +40,16 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
   const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
-  const policy = cacheNetworkPolicy(cache, defaults);
+  const knowsClass = !["ClassesUnreadable", "ClassNotFound"].includes(observed.classProblem?.reason ?? "");
+  // The class may set the proxy, so the NetworkPolicy of a running fetch does not change while the class is unknown.
+  const policy = knowsClass ? cacheNetworkPolicy(cache, defaults) : undefined;
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
     ...(policy === undefined || isDeleted ? [] : [policy]),
     ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server, defaults)]),
   ];
   const result = await context.writer.ensureAll(cache, children);
-  if (policy === undefined) await removeNetworkPolicy(context, cache);
+  if (cache.spec.networkPolicy?.enabled !== true) await removeNetworkPolicy(context, cache);
   const problem = combineProblems(result.problems);
   await writeStatus(context, cache, modelCacheStatus(observed, plan, problem));
   // Jobs are removed only after the status contains their results.
@@ -61,7 +63,8 @@ async function removeNetworkPolicy({ view, writer }: ReconcileContext, cache: Tt
   const { namespace, name } = cache.metadata;
   const found = view.get("NetworkPolicy", `${namespace}/${names.cacheNetworkPolicy(name)}`);
   if (found === undefined || !isOwnedBy(found, cache)) return;
-  if (found.metadata.deletionTimestamp === undefined) await writer.remove(found);
+  if (found.metadata.deletionTimestamp === undefined && (await writer.isCurrent(cache)))
+    await writer.remove(found);
 }
 
 function outcomeOf(

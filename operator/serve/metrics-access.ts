@@ -4,12 +4,14 @@ import { LruCache } from "../../lib/lru-cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
-/** The HTTP status for a client of the metrics. */
-export type MetricsAccess = 200 | 401 | 403;
+/** The HTTP status for a client of the metrics. 503 means that too many other clients are being reviewed. */
+export type MetricsAccess = 200 | 401 | 403 | 503;
 
 /** The time for which a decision is reused, so that a scrape needs no requests to the API server. */
 const reusedMs = { 200: 60_000, 401: 10_000, 403: 10_000 } as const;
 const mostRemembered = 100;
+/** The most reviews at a time, so that clients without rights cannot overload the API server. */
+const mostReviews = 8;
 
 interface Review {
   readonly status?: {
@@ -30,6 +32,7 @@ export class MetricsAuthorizer {
   readonly #known = new LruCache<string, { readonly access: MetricsAccess; readonly untilMs: number }>(
     mostRemembered,
   );
+  #reviews = 0;
 
   constructor(client: Pick<ClusterClient, "create">, clock: Clock) {
     this.#client = client;
@@ -43,12 +46,18 @@ export class MetricsAuthorizer {
     const key = createHash("sha256").update(`${path} ${token}`).digest("base64");
     const known = this.#known.get(key);
     if (known !== undefined && this.#clock.nowMs() < known.untilMs) return known.access;
-    const access = await this.#review(token, path);
-    this.#known.set(key, { access, untilMs: this.#clock.nowMs() + reusedMs[access] });
-    return access;
+    if (this.#reviews >= mostReviews) return 503;
+    this.#reviews += 1;
+    try {
+      const access = await this.#review(token, path);
+      this.#known.set(key, { access, untilMs: this.#clock.nowMs() + reusedMs[access] });
+      return access;
+    } finally {
+      this.#reviews -= 1;
+    }
   }
 
-  async #review(token: string, path: string): Promise<MetricsAccess> {
+  async #review(token: string, path: string): Promise<200 | 401 | 403> {
     const { authenticated, user } = await this.#post("TokenReview", "authentication.k8s.io/v1", { token });
     if (authenticated !== true || user?.username === undefined) return 401;
     const { username, ...identity } = user;

@@ -9,7 +9,7 @@ import {
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
-import type { MetricsAuthorizer } from "./metrics-access.ts";
+import type { MetricsAccess, MetricsAuthorizer } from "./metrics-access.ts";
 import type { ServerCertificate } from "./self-signed.ts";
 import type { Operator } from "./start.ts";
 
@@ -27,6 +27,8 @@ export interface ProbeOptions {
 export interface SecureMetrics {
   readonly certificate: ServerCertificate;
   readonly authorizer: Pick<MetricsAuthorizer, "accessOf">;
+  /** Called if the API server does not decide about a client, who does not get the error. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 export interface ProbeServers {
@@ -69,6 +71,8 @@ export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> 
 const refusals = {
   401: "a bearer token of Kubernetes is required\n",
   403: "the account has no right to get the non-resource URL /metrics\n",
+  500: "the API server did not verify the token; the log of the operator has the error\n",
+  503: "too many tokens are being verified; try again\n",
 } as const;
 
 async function answerMetrics(
@@ -81,12 +85,25 @@ async function answerMetrics(
     response.writeHead(404).end("not found; use /metrics\n");
     return;
   }
-  const access = secure === undefined ? 200 : await secure.authorizer.accessOf(headers.authorization, url);
+  const access = secure === undefined ? 200 : await accessTo(url, secure, headers.authorization);
   if (access === 200) {
     const text = await registry.metrics();
     response.writeHead(200, { "content-type": registry.contentType }).end(text);
   } else {
     response.writeHead(access, access === 401 ? { "www-authenticate": "Bearer" } : {}).end(refusals[access]);
+  }
+}
+
+async function accessTo(
+  path: string,
+  { authorizer, onFailure }: SecureMetrics,
+  authorization: string | undefined,
+): Promise<MetricsAccess | 500> {
+  try {
+    return await authorizer.accessOf(authorization, path);
+  } catch (error) {
+    onFailure(error);
+    return 500;
   }
 }
 

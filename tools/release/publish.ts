@@ -13,8 +13,9 @@ export interface PublishedArtifact {
 }
 
 /**
- * Publishes a release. The tags of the images are set last, so that an incomplete release has no image with a
- * tag. Helm sets the tag of a chart when it pushes the chart.
+ * Publishes a release. The tags of the images are set last, so that an incomplete release has no such tag. Helm
+ * pushes a chart with its tag. Throws if the version has been published with other images, because users rely on
+ * a published tag.
  * @returns the artifacts, which `release.json` also lists
  */
 export async function publishRelease(
@@ -25,6 +26,7 @@ export async function publishRelease(
   facts: Omit<BuildFacts, "endedAt">,
   now: () => Date,
 ): Promise<readonly PublishedArtifact[]> {
+  for (const image of release.images) await requireUnpublished(programs, image, plan.version);
   const provenance = join(plan.folder, "provenance.json");
   writeFileSync(provenance, JSON.stringify(provenanceOf({ ...facts, endedAt: now().toISOString() })));
   const artifacts: PublishedArtifact[] = [];
@@ -48,6 +50,17 @@ export async function publishRelease(
     `${JSON.stringify({ version: plan.version, commit: facts.commit, artifacts }, undefined, 2)}\n`,
   );
   return artifacts;
+}
+
+async function requireUnpublished(programs: Programs, image: AssembledImage, version: string): Promise<void> {
+  const tagged = `${image.repository}:${version}`;
+  // Registries report an unknown tag in different ways. If the registry cannot be reached, the push fails.
+  const published = await programs.run("crane", ["digest", tagged]).catch(() => image.digest);
+  if (published.trim() !== image.digest) {
+    throw new Error(
+      `${tagged} exists, and has the digest ${published.trim()} instead of ${image.digest}. Publish another version`,
+    );
+  }
 }
 
 async function pushImage(programs: Programs, image: AssembledImage): Promise<string> {

@@ -211,6 +211,18 @@ describe("the chart", () => {
             },
           ],
         },
+        {
+          ports: [{ port: ports.model, protocol: "TCP" }],
+          to: [
+            {
+              namespaceSelector: {},
+              podSelector: {
+                matchLabels: { [labels.component]: "model-cache" },
+                matchExpressions: [{ key: labels.modelCache, operator: "Exists" }],
+              },
+            },
+          ],
+        },
       ],
     });
   });

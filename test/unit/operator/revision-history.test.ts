@@ -1,7 +1,10 @@
 import { Value } from "typebox/value";
 import { describe, expect, it } from "vitest";
+import { defaultClassAnnotation } from "../../../config/contract/names.ts";
 import { TtsClassSpecSchema } from "../../../crds/tts-class.ts";
 import { ClassAllocations } from "../../../operator/classes/class-allocations.ts";
+import { noUse } from "../../../operator/classes/class-use.ts";
+import { resolveClass } from "../../../operator/classes/resolve-class.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import type { ClusterCache } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -30,6 +33,8 @@ function historyOf(get: () => Promise<undefined>, found = live): RevisionHistory
 
 /** Returns a history whose requests fail with this error. */
 const refusedHistory = (failure: Error) => historyOf(() => Promise.reject(failure));
+
+const devices = (count: number) => ({ resourceName: "nvidia.com/gpu", count });
 
 describe("a revision that does not exist, of a model under a class", () => {
   const spec = Value.Default(TtsClassSpecSchema, {
@@ -71,6 +76,26 @@ describe("a revision that does not exist, of a model under a class", () => {
     ]);
     expect(kept.spec.models[0]?.maxConcurrentStreams).toBe(streams);
     expect(JSON.parse(record?.spec ?? "")).toEqual(kept.spec);
+  });
+
+  it("counts the devices of these settings towards the sums of the class", async () => {
+    const pool = withDesiredSpec(
+      ttsDeployment({}, [{ name: "mist", kind: "mist", accelerator: devices(8) }]),
+      live,
+    );
+    const found = await historyOf(() => Promise.resolve(undefined), pool).withRollbacks(
+      ttsDeployment({}, [{ name: "mist", kind: "mist", replicas: 8, accelerator: devices(1), ...rollback }]),
+    );
+    const limits = { maxGpusPerNamespace: 8 };
+    const limited = { ...only, spec: Value.Default(TtsClassSpecSchema, { limits }) as TtsClass["spec"] };
+    const { decision } = resolveClass(found.deployment, {
+      classes: [{ ...limited, metadata: { name: "c", annotations: { [defaultClassAnnotation]: "true" } } }],
+      isNamespaced: false,
+      elsewhere: () => noUse,
+      adjust: (spec) => withKeptSettings(spec, found.kept),
+    });
+    expect(decision).toMatchObject({ accepted: false, reason: "ClassLimitExceeded" });
+    expect(decision?.message).toContain("requests 64 devices, but the class allows 8 devices");
   });
 });
 

@@ -68,6 +68,22 @@ describe("the access to secure metrics", () => {
     await clock.advance(50_000);
     expect(await ask("reader")).toBe(2);
   });
+
+  it("is decided for at most eight clients at a time", async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<KubernetesObject>();
+    let reviews = 0;
+    const create = () => {
+      reviews += 1;
+      return answered;
+    };
+    const tested = new MetricsAuthorizer({ create } as unknown as ClusterClient, new FakeClock());
+    const asked = Array.from({ length: 9 }, (_, index) => tested.accessOf(`Bearer ${index}`, "/metrics"));
+    expect(await asked.at(-1)).toBe(503);
+    answer({ status: { authenticated: false } } as unknown as KubernetesObject);
+    expect(await Promise.all(asked)).toEqual([...Array<number>(8).fill(401), 503]);
+    expect(await tested.accessOf("Bearer 8", "/metrics")).toBe(401);
+    expect(reviews).toBe(9);
+  });
 });
 
 describe("the self-signed certificate", () => {
@@ -96,7 +112,15 @@ it("secure metrics are served with TLS, and only to allowed clients", async () =
   new Counter({ name: "tested_total", help: "A counter", registers: [registry] }).inc();
   const certificate = selfSignedCertificate("localhost", Date.now());
   const { authorizer: tested } = authorizer();
-  const secure = { certificate, authorizer: tested };
+  const failures: unknown[] = [];
+  const refusal = new Error("system:serviceaccount:system:tts-operator cannot create tokenreviews");
+  const accessOf = (authorization: string | undefined, path: string) =>
+    authorization === "Bearer broken" ? Promise.reject(refusal) : tested.accessOf(authorization, path);
+  const secure = {
+    certificate,
+    authorizer: { accessOf },
+    onFailure: (error: unknown) => failures.push(error),
+  };
   const operator = () => undefined;
   const servers = await serveProbes({ probePort: 0, metricsPort: 0, registry, operator, secure });
   const read = (token: string) =>
@@ -120,6 +144,9 @@ it("secure metrics are served with TLS, and only to allowed clients", async () =
       text: expect.stringContaining("no right to get"),
     });
     expect(await read("unknown")).toMatchObject({ status: 401 });
+    const { status, text } = await read("broken");
+    expect([status, text]).toEqual([500, expect.not.stringContaining("serviceaccount")]);
+    expect(failures).toEqual([refusal]);
   } finally {
     await servers.close();
   }

@@ -87,6 +87,7 @@ describe("a release", () => {
     const programs = {
       run: async (program: string, [command = ""]: readonly string[]) => {
         await call(program, command);
+        if (command === "digest") throw new Error("MANIFEST_UNKNOWN");
         return "sha256:c";
       },
     };

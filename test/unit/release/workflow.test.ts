@@ -49,6 +49,12 @@ describe("the workflow of a release", () => {
     expect(steps.filter(({ run }) => run?.includes("${{"))).toEqual([]);
   });
 
+  it("fails if a command in a script fails", () => {
+    // The shell ignores the status of a substitution in the list of a loop or in the words of another command.
+    const inWords = /^(?!\s*\w+=\$\().*[^=]\$\((?!\()/m;
+    expect(steps.filter(({ run = "" }) => inWords.test(run)).map(({ run }) => run)).toEqual([]);
+  });
+
   it("tests the oldest supported version of Kubernetes and newer ones, by the digest of the node's image", () => {
     const nodes = workflow.jobs.kubernetes?.strategy?.matrix.include.map(({ node = "" }) => node) ?? [];
     expect(nodes.filter((node) => !/^kindest\/node:v1\.\d+\.\d+@sha256:[0-9a-f]{64}$/.test(node))).toEqual(

@@ -1,5 +1,6 @@
 import type { JSONWebKeySet } from "jose";
 import { describe, expect, it } from "vitest";
+import { noUse } from "../../../../operator/classes/class-use.ts";
 import type { ResolvedDeployment } from "../../../../operator/classes/resolve-class.ts";
 import type { ClusterCache } from "../../../../operator/cluster/cache.ts";
 import { type LicenseScope, needsLicense } from "../../../../operator/facts/settings.ts";
@@ -31,7 +32,7 @@ function settingsFor(
   const status = state === undefined ? undefined : { license: { state } };
   const resolved = {
     deployment: { ...ttsDeployment(), ...(status && { status }) },
-    record: className === undefined ? undefined : { name: className },
+    share: className === undefined ? undefined : { className, use: noUse },
   } as unknown as ResolvedDeployment;
   const context = { view: view as unknown as ClusterCache, classes: undefined as never, settings };
   return withLicenseOf(context, resolved).settings;

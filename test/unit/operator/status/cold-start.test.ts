@@ -78,8 +78,20 @@ describe("the cold start of a pool", () => {
   it.each<[string, Start]>([
     ["is not ready", { status: "False" }],
     ["has restarted", { restartCount: 1 }],
+    ["became ready again after its startup probe must have ended", { ready: 800 }],
   ])("ignores a pod that %s", (_what, start) => {
     expect(coldStartOf(poolWith(), [startedPod("a", start)])).toBeUndefined();
+  });
+
+  it("has the time of a model that loads for the longest time of its startup probe", () => {
+    expect(coldStartOf(poolWith(), [startedPod("a", { ready: 612 })])?.warmUpSeconds).toBe(600);
+  });
+
+  it("has the time of a model whose startup probe podTemplate makes longer", () => {
+    const slow = startedPod("a", { ready: 2000 });
+    const startupProbe = { periodSeconds: 10, failureThreshold: 200 };
+    const changed = { ...slow, spec: { containers: [{ name: "mist", startupProbe }] } };
+    expect(coldStartOf(poolWith(), [changed])?.warmUpSeconds).toBe(1988);
   });
 
   it("is of the newest pod, and stays when this pod is ready again or deleted", () => {
