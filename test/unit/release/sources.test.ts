@@ -85,9 +85,9 @@ describe("a release", () => {
     const calls: string[] = [];
     const call = async (...words: string[]) => void calls.push(words.join(" "));
     const programs = {
-      run: async (program: string, [command = ""]: readonly string[]) => {
+      run: async (program: string, [command = "", target]: readonly string[]) => {
         await call(program, command);
-        if (command === "digest") throw new Error("MANIFEST_UNKNOWN");
+        if (command === "digest" && target === "r/server:1.2.3") throw new Error("MANIFEST_UNKNOWN");
         return "sha256:c";
       },
     };
