@@ -68,7 +68,10 @@ async function recorded(streams: number): Promise<string> {
   await house.until(async () => {
     const { models } = (await house.deployment()).status ?? {};
     revision = models?.[0]?.recordedRevision ?? "";
-    const { currentRevision, updateRevision } = (await status()) ?? {};
+    const { metadata, status } = await house.pool("demo-mist");
+    // Until the operator writes the status of this generation, the status describes the previous revision.
+    if (status?.observedGeneration !== metadata.generation) return false;
+    const { currentRevision, updateRevision } = status;
     return revision !== "" && currentRevision === updateRevision && revision === currentRevision;
   }, "the revision is recorded");
   await house.idle();
